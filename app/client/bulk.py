@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -50,14 +51,11 @@ class Bulk:
         self._embeddings = embeddings
         self._ended = threading.Event()
         self._answered = time.monotonic()  # when the service last answered
-        self._told = -1.0  # `_answered` when the user was last told, which happens once per silence
+        self._told = False  # since then, that there is no answer
         self.model = self._patiently(client.model)
-        keep = maps is not None
-        self._ask = (
-            partial(client.classify_all, top_k=top_k, attention=keep)
-            if self.model.manifest.labels
-            else partial(client.embed_all, attention=keep)
-        )
+        self._ask = partial(client.embed_all, attention=maps is not None)
+        if self.model.manifest.labels:
+            self._ask = partial(client.classify_all, top_k=top_k, attention=maps is not None)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
         """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
@@ -107,22 +105,9 @@ class Bulk:
         """The result of each image. Those that are large, or get one problem together, are sent alone."""
         done: dict[str, Answer] = {}
         left = dict(contents)
-
-        def send() -> None:
-            answer = call([*left.values()])
-            if answer.model.digest != self.model.digest:
-                raise GivenUp("the service has another model now: give another --out, or serve the first model again")
-            results = dict(zip([*left], answer.results, strict=True))
-            for image, result in results.items():
-                if not (result.error and result.error.status in TEMPORARY):
-                    done[image] = result
-                    del left[image]
-            for image in left:
-                raise ServiceProblem(results[image].error)
-
         try:
             if len(left) == 1 or 0 < sum(map(len, left.values())) <= BYTES:
-                self._patiently(send)
+                self._patiently(partial(self._move, left, done, call))
         except ServiceProblem as refused:
             if not _is_of_image(refused):
                 raise
@@ -131,6 +116,21 @@ class Bulk:
         for image, content in left.items():
             done |= self._each({image: content}, call)
         return done
+
+    def _move(self, left: dict[str, bytes], done: dict[str, Answer], call: Callable[[list[bytes]], Answer]) -> None:
+        """Each image from `left` to its result in `done`. Raises ServiceProblem if one has to be asked again."""
+        answer = call([*left.values()])
+        if answer.model.digest != self.model.digest:
+            raise GivenUp("the service has another model now: give another --out, or serve the first model again")
+        again = None
+        for image, result in zip([*left], answer.results, strict=True):
+            if result.error and result.error.status in TEMPORARY:
+                again = again or ServiceProblem(result.error)
+            else:
+                done[image] = result
+                del left[image]
+        if again:
+            raise again
 
     def _heatmap(self, id: str) -> bytes | None:
         """None if the maps have expired."""
@@ -154,17 +154,14 @@ class Bulk:
             except httpx.RequestError as error:
                 reason, after_s, busy = str(error) or type(error).__name__, 0.0, False
             else:
-                self._answered = time.monotonic()
+                self._answered, self._told = time.monotonic(), False
                 return answer
             pause_s = max(after_s, random.uniform(0.5, 1) * wait_s)
             silent_s = time.monotonic() - self._answered
-            if silent_s + pause_s >= SILENCE_S and self._told != self._answered:
-                self._told = self._answered
-                self._waiting(
-                    f"is busy ({reason})."
-                    if busy
-                    else f"does not answer ({reason}). Is its address right, and is it running?"
-                )
+            if silent_s + pause_s >= SILENCE_S and not self._told:
+                self._told = True
+                away = f"does not answer ({reason}). Is its address right, and is it running?"
+                self._waiting(f"is busy ({reason})." if busy else away)
             left_s = self._patience_s - silent_s
             if left_s <= 0 or self._ended.wait(min(left_s, pause_s)):
                 silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
@@ -177,7 +174,9 @@ def _parts(images: Iterable[str]) -> Iterator[list[str]]:
     part: list[str] = []
     left = BYTES
     for image in images:
-        size = _bytes_of(image)
+        size = 0
+        with suppress(OSError):  # `_send` tells the user, when it reads the file
+            size = Path(image).stat().st_size
         if part and (len(part) == IMAGES or size > left):
             yield part
             part, left = [], BYTES
@@ -185,13 +184,6 @@ def _parts(images: Iterable[str]) -> Iterator[list[str]]:
         left -= size
     if part:
         yield part
-
-
-def _bytes_of(image: str) -> int:
-    try:
-        return Path(image).stat().st_size
-    except OSError:  # `_send` tells the user, when it reads the file
-        return 0
 
 
 def _failed(title: str, detail: str) -> Answer:

@@ -113,38 +113,25 @@ class MemoryModel:
         """Log what was decided: batches of `largest` images, where `wanted` are allowed by the settings."""
         if math.isinf(self._allowed):
             return
-        allowed = self._allowed / MIB
+        left = f"and {self._allowed // MIB:.0f} MiB are left for it"
+        needed = {size: f"{self.needed(size) // MIB:.0f} MiB" for size in (1, largest, wanted)}
         if not self.fits(1):
             log.warning(
-                "memory: the model needs about %d MiB for single images, and %d MiB are left for it. The kernel may "
-                "end this process. Raise the memory limit or lower VIT_STORE_MAX_BYTES.",
-                self.needed(1) / MIB,
-                allowed,
+                f"memory: the model needs about {needed[1]} for single images, {left}. The kernel may end this "
+                "process. Raise the memory limit or lower VIT_STORE_MAX_BYTES."
             )
         elif largest < wanted:
-            log.warning(
-                "memory: batches have at most %d images, because the model would need about %d MiB for %d, and %d MiB "
-                "are left for it",
-                largest,
-                self.needed(wanted) / MIB,
-                wanted,
-                allowed,
-            )
+            because = f"because the model would need about {needed[wanted]} for {wanted}, {left}"
+            log.warning(f"memory: batches have at most {largest} images, {because}")
         else:
-            log.info(
-                "memory: the model needs about %d MiB for batches of %d, and %d MiB are left for it",
-                self.needed(largest) / MIB,
-                largest,
-                allowed,
-            )
+            log.info(f"memory: the model needs about {needed[largest]} for batches of {largest}, {left}")
 
 
 def warn_of_weights(needed: int, allowed: float) -> None:
     """Before the engine is opened: while it is, the kernel may end this process without a word."""
     if needed > allowed:
         log.warning(
-            "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "
-            "process. Raise the memory limit, export the model in int8, or lower VIT_STORE_MAX_BYTES.",
-            needed / MIB,
-            allowed / MIB,
+            f"memory: the weights alone take {needed // MIB} MiB, and {allowed // MIB:.0f} MiB are left for the model. "
+            "The kernel may end this process. Raise the memory limit, export the model in int8, or lower "
+            "VIT_STORE_MAX_BYTES."
         )

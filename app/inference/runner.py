@@ -46,10 +46,6 @@ class Run:
     left_s: float  # before it counts as one that will not end
 
 
-class BrokenEngineError(Exception):
-    """The engine will not work again in this process."""
-
-
 class Runner:
     """Runs the batches of a batcher. An engine that fails on the known image, computes wrong numbers or hangs fails the
     service (`Lifecycle.fail`).
@@ -179,7 +175,7 @@ class Runner:
         fault = fault_of(error)
         log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":
-            raise BrokenEngineError from error
+            raise error
         if len(batch) == 1:
             no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
