@@ -37,25 +37,16 @@ class Settings(BaseSettings):
     """File with more API keys, one per line"""
     root_path: str = ""
     """Prefix of every path, such as `/vit`; paths are also answered without it"""
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(),
-        description="Comma-separated origins whose pages may use the service from a browser, such as "
-        "`https://app.example`; `*`: any",
-    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    """Comma-separated origins whose pages may use the service in a browser, as `https://app.example`; `*`: any"""
     device: Literal["auto", "cuda", "cpu"] = "auto"
     """`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"""
-    engine: Literal["auto", "openvino", "onnxruntime"] = Field(
-        default="auto",
-        description="What runs the model on a CPU. `auto`: OpenVINO where it is installed and computes right numbers, "
-        "else ONNX Runtime",
-    )
+    engine: Literal["auto", "openvino", "onnxruntime"] = "auto"
+    """What runs a model on a CPU. `auto`: OpenVINO if it is installed and computes right numbers, else ONNX Runtime"""
     gpu: NonNegativeInt = 0
     """Number of the GPU, from 0; `CUDA_VISIBLE_DEVICES` hides some"""
-    gpu_memory_bytes: NonNegativeInt = Field(
-        default=0,
-        description="Memory of the GPU for weights and activations, in bytes, so that services can share a GPU; 0: no "
-        "limit. CUDA, inputs and outputs take some hundred MB more",
-    )
+    gpu_memory_bytes: NonNegativeInt = 0
+    """Memory of a shared GPU for weights and activations; 0: no limit. CUDA and inputs take some hundred MB more"""
     max_batch: Annotated[int, Field(ge=0, le=512)] = 0
     """Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU"""
     max_queue_images: PositiveInt = 128
@@ -84,21 +75,14 @@ class Settings(BaseSettings):
     """Threads that draw maps; 0: one per allowed core, at least two"""
     max_drawings: PositiveInt = 64
     """Limit of maps, walls and reports in work or waiting; further ones get 503"""
-    decode_workers: NonNegativeInt = Field(
-        default=0,
-        description="Processes that decode images; 0: one per allowed core, at least two, but no more than can work "
-        "on images of four megapixels in a quarter of the available memory",
-    )
+    decode_workers: NonNegativeInt = 0
+    """Processes that decode; 0: one per allowed core, fewer if a quarter of the memory holds fewer, at least two"""
     decode_timeout_s: PositiveFloat = 5.0
     """Longest time of work on one image, in seconds; then its decoder is killed"""
     max_decode_pixels: NonNegativeInt = 0
     """Pixels of large images decoded at once; 0: what fits a quarter of the available memory"""
-    store: str = Field(
-        default="memory",
-        repr=False,  # it may carry a password
-        description="Where attention maps are kept: `memory` (this process), or a Redis that several replicas share "
-        "(`redis://`, `rediss://` or `unix://`)",
-    )
+    store: Annotated[str, Field(repr=False)] = "memory"  # it may carry a password
+    """Where attention maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
     store_max_bytes: NonNegativeInt = 256 * 2**20
     """Memory for attention maps kept in this process, in bytes"""
     store_ttl_s: PositiveFloat = 900.0

@@ -1,6 +1,7 @@
 """From the bytes of an upload to the network's input, by way of a process that decodes."""
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -28,23 +29,20 @@ QUARANTINE_S = 600.0
 QUARANTINE_ITEMS = 1000
 
 
+@dataclass(frozen=True, kw_only=True)
 class Intake:
     """Sends an upload to a worker, and to another where that fails. Remembers uploads on which workers fail."""
 
-    def __init__(self, *, pool: WorkerPool, quarantine: Quarantine, max_memory: int, thumbnail_px: int) -> None:
-        """`max_memory` is what the images that are being decoded may take, in bytes: together, for a larger one is
-        decoded alone. `thumbnail_px` is the longest side of a thumbnail.
-        """
-        self.max_memory = max_memory
-        self.pool = pool
-        self._quarantine = quarantine
-        self._thumbnail_px = thumbnail_px
+    pool: WorkerPool
+    quarantine: Quarantine
+    max_memory: int  # bytes that the images being decoded may take together; a larger one is decoded alone
+    thumbnail_px: int  # the longest side of a thumbnail
 
     async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or two were ended from
         outside. That is no fault of the image, so it is not remembered.
         """
-        if await self._quarantine.holds(upload):
+        if await self.quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
             try:
@@ -58,14 +56,14 @@ class Intake:
         except WorkerTimedOut:
             raise UnusableImage("Decoding this image takes too long.") from None
         except (WorkerFailed, GarbledAnswer):
-            await self._quarantine.add(upload)
+            await self.quarantine.add(upload)
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
         image, small = Image.fromarray(pixels), b""
         if thumbnail:
-            small = await asyncio.to_thread(thumbnail_of, image, self._thumbnail_px)
+            small = await asyncio.to_thread(thumbnail_of, image, self.thumbnail_px)
         return Prepared(pixels=pixels, size=image.size, box=Box(0, 0, *image.size), format="pixels", thumbnail=small)
 
 

@@ -3,6 +3,7 @@
 import logging
 import math
 import threading
+from dataclasses import dataclass, field
 
 from app.inference.engine import Graph
 
@@ -80,6 +81,7 @@ class LatencyModel:
         return batch in self._run_twice
 
 
+@dataclass(kw_only=True)
 class MemoryModel:
     """Resident memory that runs add, in bytes, learned from the first runs of each size.
 
@@ -88,11 +90,9 @@ class MemoryModel:
     so what does not fit must never run.
     """
 
-    def __init__(self, *, allowed: float, before: int) -> None:
-        """`allowed` is for all of this process, `before` what it has before its first run."""
-        self._allowed = allowed
-        self._before = before
-        self._image: dict[Graph, float] = {}
+    allowed: float  # for all of this process
+    before: int  # what it has before its first run
+    _image: dict[Graph, float] = field(default_factory=dict, init=False)
 
     def add(self, graph: Graph, images: int, grown: int) -> None:
         """The first run of this many images made the resident memory grow by so much."""
@@ -100,20 +100,20 @@ class MemoryModel:
 
     def needed(self, images: int) -> float:
         """For batches of up to this many images."""
-        return self._before + images * sum(self._image.values())
+        return self.before + images * sum(self._image.values())
 
     def fits(self, images: int) -> bool:
-        return self.needed(images) <= self._allowed
+        return self.needed(images) <= self.allowed
 
     def holds_streams(self, images: int, *, now: int, weights: int) -> bool:
         """Whether streams fit beside `now` bytes: they take the weights, and memory for the images on all of them."""
-        return now + weights + images * sum(self._image.values()) <= self._allowed
+        return now + weights + images * sum(self._image.values()) <= self.allowed
 
     def report(self, *, largest: int, wanted: int) -> None:
         """Log what was decided: batches of `largest` images, where `wanted` are allowed by the settings."""
-        if math.isinf(self._allowed):
+        if math.isinf(self.allowed):
             return
-        left = f"and {self._allowed // MIB:.0f} MiB are left for it"
+        left = f"and {self.allowed // MIB:.0f} MiB are left for it"
         needed = {size: f"{self.needed(size) // MIB:.0f} MiB" for size in (1, largest, wanted)}
         if not self.fits(1):
             log.warning(

@@ -165,7 +165,9 @@ class Runner:
         for ticket in batch:
             ticket.started, ticket.ended = started, ended
         images = [{name: array[i] for name, array in outputs.items()} for i in range(len(batch))]
-        finite = [True] * len(batch) if sums_are_finite(outputs) else [_is_finite(image) for image in images]
+        finite = [True] * len(batch)
+        if not sums_are_finite(outputs):
+            finite = [all(np.isfinite(array).all() for array in image.values()) for image in images]
         answer(batch, [image if ok else InferenceFailed() for image, ok in zip(images, finite, strict=True)])
         if not all(finite):
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
@@ -203,7 +205,3 @@ def sums_are_finite(outputs: Outputs) -> bool:
     """Whether no number is NaN or infinite. Sums of finite numbers may overflow, so False does not say that one is."""
     with np.errstate(over="ignore", invalid="ignore"):
         return all(np.isfinite(array.sum()) for array in outputs.values())
-
-
-def _is_finite(outputs: Outputs) -> bool:
-    return all(np.isfinite(array).all() for array in outputs.values())

@@ -55,7 +55,7 @@ FAULTS = {
         "app/images/lanes.py", "self._free_pixels += min(", "self._free_pixels += 0 * min("
     ),
     "no-quarantine": Fault(  # An image that crashed a worker may crash the next one.
-        "app/images/intake.py", "            await self._quarantine.add(upload)\n", ""
+        "app/images/intake.py", "            await self.quarantine.add(upload)\n", ""
     ),
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.

@@ -69,7 +69,7 @@ def test_an_image_that_hangs_is_remembered_even_if_its_caller_has_left(star):
             async with asyncio.timeout(0.1):
                 await intake.prepare(Upload(star + SPIN), thumbnail=True)
         async with asyncio.timeout(20):
-            while not await intake._quarantine.holds(Upload(star + SPIN)):
+            while not await intake.quarantine.holds(Upload(star + SPIN)):
                 await asyncio.sleep(0.05)
 
     with started(Saboteur(PREPARER), timeout_s=0.3, unpack=UNPACK) as pool:
