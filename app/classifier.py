@@ -15,8 +15,6 @@ from app.maps.record import Maps, Record
 from app.stores.store import Store
 from app.telemetry.stages import Stages
 
-NO_LOGITS = np.zeros(0, np.float32)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Processed:
@@ -56,7 +54,7 @@ class Classifier:
                 prepared = await self.intake.accept(image, thumbnail=keep)
         graph: Graph = "explain" if keep else "classify"
         outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
-        logits, id_of_maps = outputs.get("logits", NO_LOGITS), None
+        logits, id_of_maps = outputs.get("logits", np.zeros(0, np.float32)), None
         if keep:
             maps = Maps.of(outputs)
             self.distance.add(maps.distance)
