@@ -61,10 +61,11 @@ class Intake:
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
-        image, small = Image.fromarray(pixels), b""
+        (height, width, _), small = pixels.shape, b""
         if thumbnail:
-            small = await asyncio.to_thread(thumbnail_of, image, self.thumbnail_px)
-        return Prepared(pixels=pixels, size=image.size, box=Box(0, 0, *image.size), format="pixels", thumbnail=small)
+            small = await asyncio.to_thread(thumbnail_of, Image.fromarray(pixels), self.thumbnail_px)
+        size, box = (width, height), Box(0, 0, width, height)
+        return Prepared(pixels=pixels, size=size, box=box, format="pixels", thumbnail=small)
 
 
 def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:

@@ -86,28 +86,23 @@ def wanted(head: Head, services: Services) -> list[Output]:
             raise MalformedRequest(f"The parameter {name[:64]} is reserved.")
     known = tensors(services)
     binary = flag(head.parameters, "binary_data_output")
-    model = model_name(services)
     requested = head.outputs or [RequestedOutput(name=next(iter(known)))]
-    outputs = [_wanted(output, known, model, binary) for output in requested]
+    outputs = []
+    for name, parameters in ((output.name, output.parameters) for output in requested):
+        if name not in known:
+            raise MalformedRequest(f"unexpected inference output {name!r} for model {model_name(services)!r}")
+        classes = count(parameters, "classification")
+        if "classification" in parameters and not classes:
+            raise MalformedRequest("The parameter classification must be at least 1.")
+        if classes and name == "embedding":
+            raise MalformedRequest(
+                "An embedding has no classes to name: ask for the classification of scores or logits."
+            )
+        as_binary = flag(parameters, "binary_data", default=binary)
+        outputs.append(Output(name, classes=min(classes, known[name]), binary=as_binary))
     if len({output.name for output in outputs}) < len(outputs):
         raise MalformedRequest("An output is asked for twice.")
     return outputs
-
-
-def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary: bool) -> Output:
-    """`binary` is what the request says of all its outputs."""
-    if output.name not in widths:
-        raise MalformedRequest(f"unexpected inference output {output.name!r} for model {model!r}")
-    classes = count(output.parameters, "classification")
-    if "classification" in output.parameters and not classes:
-        raise MalformedRequest("The parameter classification must be at least 1.")
-    if classes and output.name == "embedding":
-        raise MalformedRequest("An embedding has no classes to name: ask for the classification of scores or logits.")
-    return Output(
-        output.name,
-        classes=min(classes, widths[output.name]),
-        binary=flag(output.parameters, "binary_data", default=binary),
-    )
 
 
 def _tensor(services: Services, images: list[Processed], output: Output) -> Values:
