@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -28,34 +29,27 @@ class GivenUp(Exception):
     """The run ends before its last image; the message says why, and what to do."""
 
 
+@dataclass
 class Bulk:
-    def __init__(
-        self,
-        client: Client,
-        *,
-        patience_s: float,
-        waiting: Callable[[str], object],
-        top_k: int,
-        maps: Path | None,
-        method: str,
-        embeddings: Path | None,
-    ) -> None:
-        """`maps` is a folder for heatmaps of `method`.
+    """Raises GivenUp, and ServiceProblem unless the service answers."""
 
-        After a moment without any answer `waiting` is called with what is the matter. After `patience_s` the run ends.
-        Raises GivenUp, and ServiceProblem unless the service answers.
-        """
-        self._client = client
-        self._patience_s, self._waiting = patience_s, waiting
-        self._maps, self._method = maps, method
-        self._embeddings = embeddings
+    client: Client
+    _: KW_ONLY
+    patience_s: float  # without any answer, after which the run ends
+    waiting: Callable[[str], object]  # called with what is the matter, after a moment without any answer
+    top_k: int
+    maps: Path | None  # folder for heatmaps of `method`
+    method: str
+    embeddings: Path | None  # folder
+
+    def __post_init__(self) -> None:
         self._ended = threading.Event()
         self._answered = time.monotonic()  # when the service last answered
         self._told = False  # since then, that there is no answer
-        self.model = self._patiently(client.model)
-        self._ask = partial(client.embed_all, attention=maps is not None)
+        self.model = self._patiently(self.client.model)
+        self._ask = partial(self.client.embed_all, attention=self.maps is not None)
         if self.model.manifest.labels:
-            self._ask = partial(client.classify_all, top_k=top_k, attention=maps is not None)
+            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=self.maps is not None)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
         """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
@@ -84,19 +78,19 @@ class Bulk:
                 results[image] = _failed("Not read", f"The file cannot be read: {error.strerror}.")
         answers = self._each(contents, self._ask)
         results |= answers
-        if self._embeddings:
+        if self.embeddings:
             good = {image: contents[image] for image, result in answers.items() if not result.error}
-            embedded = self._each(good, self._client.embed_all) if self.model.manifest.labels else answers
+            embedded = self._each(good, self.client.embed_all) if self.model.manifest.labels else answers
             for image in good:
                 if embedded[image].error:
                     results[image] = embedded[image]
                 else:
-                    path = self._embeddings / file_of(image, ".npy")
+                    path = self.embeddings / file_of(image, ".npy")
                     np.save(_parent_made(path), np.float32(embedded[image].embedding))
-        if self._maps:
+        if self.maps:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:
-                    _parent_made(self._maps / file_of(image, ".png")).write_bytes(heatmap)
+                    _parent_made(self.maps / file_of(image, ".png")).write_bytes(heatmap)
                 elif not result.error:
                     results[image] = _failed("No heatmap", "The service did not keep the maps of this image.")
         return results
@@ -135,7 +129,7 @@ class Bulk:
     def _heatmap(self, id: str) -> bytes | None:
         """None if the maps have expired."""
         try:
-            return self._patiently(partial(self._client.attention, id, method=self._method))
+            return self._patiently(partial(self.client.attention, id, method=self.method))
         except ServiceProblem as refused:
             if not refused.problem.type.endswith(":unknown-attention"):
                 raise
@@ -161,10 +155,10 @@ class Bulk:
             if silent_s + pause_s >= SILENCE_S and not self._told:
                 self._told = True
                 away = f"does not answer ({reason}). Is its address right, and is it running?"
-                self._waiting(f"is busy ({reason})." if busy else away)
-            left_s = self._patience_s - silent_s
+                self.waiting(f"is busy ({reason})." if busy else away)
+            left_s = self.patience_s - silent_s
             if left_s <= 0 or self._ended.wait(min(left_s, pause_s)):
-                silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
+                silence = f"nothing was answered for {self.patience_s:g} seconds ({reason})"
                 raise GivenUp(f"{silence}. The same command goes on from here")
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 

@@ -10,6 +10,7 @@ because it answers in plain text.
 
 import asyncio
 import logging
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
@@ -32,6 +33,7 @@ from app.settings import Settings
 log = logging.getLogger(__name__)
 
 
+@dataclass
 class Door:
     """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there. The protocol
     says there whether the connection is `crowded`, and whether the whole message has `arrived`.
@@ -39,24 +41,23 @@ class Door:
     It decides by the path below VIT_ROOT_PATH.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, settings: Settings, keys: ApiKeys, cors: Cors, admission: Admission, model: str
-    ) -> None:
-        """`model` is the digest of the bundle."""
-        self._app = app
-        self._model = model
-        self._settings = settings
-        self._bodies = Bodies(settings=settings)
-        self._keys = keys
-        self._cors = cors
-        self._admission = admission
+    app: ASGIApp
+    _: KW_ONLY
+    settings: Settings
+    keys: ApiKeys
+    cors: Cors
+    admission: Admission
+    model: str  # the digest of the bundle
+
+    def __post_init__(self) -> None:
+        self._bodies = Bodies(settings=self.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        root_path = self._settings.root_path
+        root_path = self.settings.root_path
         path = scope["path"] = below(root_path, scope["path"])
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
@@ -64,20 +65,20 @@ class Door:
 
         def finish(headers: MutableHeaders) -> None:
             closing = state.get("crowded", False) or not (body.finished or state.get("arrived", False))
-            headers[MODEL_DIGEST] = self._model
-            complete(headers, request, request_id=state["request_id"], path=path, cors=self._cors, closing=closing)
+            headers[MODEL_DIGEST] = self.model
+            complete(headers, request, request_id=state["request_id"], path=path, cors=self.cors, closing=closing)
 
         answer = Answer(send, finish=finish)
         try:
-            preflight = self._cors.is_preflight(request)
-            check_port(request, metrics_port=self._settings.metrics_port)
+            preflight = self.cors.is_preflight(request)
+            check_port(request, metrics_port=self.settings.metrics_port)
             if not preflight:  # browsers send no key with it
-                self._keys.check(request)
-            state["deadline"] = deadline(request, max_s=self._settings.request_timeout_s)
-            check_room(request, admission=self._admission)
+                self.keys.check(request)
+            state["deadline"] = deadline(request, max_s=self.settings.request_timeout_s)
+            check_room(request, admission=self.admission)
             self._bodies.check(request)
             if preflight:
-                await self._cors.preflight()(scope, receive, answer.send)
+                await self.cors.preflight()(scope, receive, answer.send)
                 return
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
@@ -85,7 +86,7 @@ class Door:
             if scope["method"] == "HEAD":  # what is below answers as to GET, and the server sends no body
                 inner["method"] = "GET"
             try:
-                await self._app(inner, body.receive, answer.send)
+                await self.app(inner, body.receive, answer.send)
             finally:
                 scope["route"] = inner.get("route")  # for the layers around
         except (Exception, asyncio.CancelledError) as error:

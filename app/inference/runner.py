@@ -46,22 +46,18 @@ class Run:
     left_s: float  # before it counts as one that will not end
 
 
+@dataclass(kw_only=True, eq=False)
 class Runner:
     """Runs the batches of a batcher. An engine that fails on the known image, computes wrong numbers or hangs fails the
     service (`Lifecycle.fail`).
     """
 
-    def __init__(
-        self,
-        *,
-        batcher: Batcher,
-        lifecycle: Lifecycle,
-        on_batch: Callable[[Graph, int], None] = lambda graph, images: None,
-    ) -> None:
-        """`on_batch` is called with the size of each batch before it runs, in the thread that runs it."""
-        self._batcher = batcher
-        self._lifecycle = lifecycle
-        self._on_batch = on_batch
+    batcher: Batcher
+    lifecycle: Lifecycle
+    # Called with the size of each batch before it runs, in the thread that runs it
+    on_batch: Callable[[Graph, int], None] = lambda graph, images: None
+
+    def __post_init__(self) -> None:
         self._model: Model  # once it is open
         self._runs: list[Run] = []
         self._threads: list[threading.Thread] = []
@@ -74,7 +70,7 @@ class Runner:
 
     def stop(self) -> None:
         """Finish what is waiting, then end the threads. Blocks."""
-        self._batcher.close()
+        self.batcher.close()
         for thread in self._threads:  # the last may be started meanwhile
             thread.join()
 
@@ -92,8 +88,8 @@ class Runner:
                 self._fail(HUNG)
 
     def _fail(self, reason: str) -> None:
-        self._lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
-        self._batcher.fail(reason)
+        self.lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
+        self.batcher.fail(reason)
 
     def _open(self, open_model: Callable[[], Model], opened: Future[Model]) -> None:
         yield_by(MODEL_NICENESS)  # threads that this one starts inherit it
@@ -114,16 +110,16 @@ class Runner:
     def _open_streams(self, graph: Graph) -> None:
         """Wait for each number of images until there is use for it: only then are streams worth their memory."""
         for images in self._model.streams.images:
-            if not (self._batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
+            if not (self.batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
                 return
 
     def _serve(self) -> None:
-        while (work := self._batcher.take(self._model)) is not None:
+        while (work := self.batcher.take(self._model)) is not None:
             if isinstance(work, SelfTest):
                 self._probe(work.plan)
             else:
                 self._process(work.tickets, work.plan)
-            self._batcher.done(work)
+            self.batcher.done(work)
 
     def _start_thread(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=self._guard, args=(target,), name="engine", daemon=True)
@@ -151,7 +147,7 @@ class Runner:
             batch = left[plan.images :]
 
     def _run(self, batch: list[Ticket], plan: Plan) -> None:
-        self._on_batch(plan.graph, plan.images)
+        self.on_batch(plan.graph, plan.images)
         started = time.perf_counter()
         try:
             with self._watched(plan):

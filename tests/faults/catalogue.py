@@ -71,7 +71,7 @@ FAULTS = {
     ),
     "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
         "app/inference/streams.py",
-        "                        self._known.check(graph, outputs, provider=engine.provider)\n",
+        "                        self.known.check(graph, outputs, provider=engine.provider)\n",
         "                        outputs\n",
     ),
     "wrong-row": Fault(  # Every image of a batch gets the outputs of the first.

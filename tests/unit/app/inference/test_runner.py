@@ -124,7 +124,7 @@ def run(model, scenario, lifecycle=None):
         runner = model.runner = Runner(batcher=Batcher(), lifecycle=lifecycle or Lifecycle())
         assert runner.start(model.opened) is model
         try:
-            return await asyncio.wait_for(scenario(runner._batcher), 20)
+            return await asyncio.wait_for(scenario(runner.batcher), 20)
         finally:
             model.gate.set()
             await asyncio.to_thread(runner.stop)
