@@ -39,7 +39,7 @@ class Backend:
             wait=self._rest_is_loaded.wait,
         )
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
-        self._decoders: Future[None] = starters.submit(self.intake.start)
+        self._decoders: Future[None] = starters.submit(self.intake.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)
         starters.shutdown(wait=False)
 
@@ -60,4 +60,4 @@ class Backend:
         self._model.exception()
         self.runner.stop()
         self._decoders.exception()
-        self.intake.stop()
+        self.intake.pool.stop()

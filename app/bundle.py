@@ -6,6 +6,7 @@ This is the contract between export, which writes it, and the service, which rea
 import hashlib
 import mmap
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, Literal
@@ -181,13 +182,13 @@ class Manifest(Frozen):
         return self
 
 
+@dataclass(kw_only=True, eq=False)
 class Bundle:
     """A folder with a valid manifest."""
 
-    def __init__(self, *, folder: Path, manifest: Manifest, digest: str) -> None:
-        self.folder = folder
-        self.manifest = manifest
-        self.digest = digest  # sha256 of the manifest, and through its checksums of everything
+    folder: Path
+    manifest: Manifest
+    digest: str  # sha256 of the manifest, and through its checksums of everything
 
     def check_files(self) -> None:
         """Raises BundleError when a file is missing or altered. Reads every byte."""

@@ -15,8 +15,6 @@ from app.maps.record import Maps, Record
 from app.stores.store import Store
 from app.telemetry.stages import Stages
 
-NO_LOGITS = np.zeros(0, np.float32)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Processed:
@@ -33,17 +31,15 @@ class Processed:
 Image = Upload | Pixels  # to decode, or the network's input itself
 
 
+@dataclass(frozen=True, kw_only=True)
 class Classifier:
     """Hands the work to others: it owns no thread and no session."""
 
-    def __init__(
-        self, *, intake: Intake, batcher: Batcher, scoring: Scoring, store: Store, distance: RunningDistance
-    ) -> None:
-        self._intake = intake
-        self._batcher = batcher
-        self._scoring = scoring
-        self._store = store
-        self._distance = distance
+    intake: Intake
+    batcher: Batcher
+    scoring: Scoring
+    store: Store
+    distance: RunningDistance
 
     async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Processed:
         """Runs the model on an image, and computes and keeps its maps if `keep`.
@@ -53,18 +49,18 @@ class Classifier:
         """
         with stages.time("decode"):
             if isinstance(image, Upload):
-                prepared = await self._intake.prepare(image, thumbnail=keep)
+                prepared = await self.intake.prepare(image, thumbnail=keep)
             else:
-                prepared = await self._intake.accept(image, thumbnail=keep)
+                prepared = await self.intake.accept(image, thumbnail=keep)
         graph: Graph = "explain" if keep else "classify"
-        outputs = await self._batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
-        logits, id_of_maps = outputs.get("logits", NO_LOGITS), None
+        outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
+        logits, id_of_maps = outputs.get("logits", np.zeros(0, np.float32)), None
         if keep:
             maps = Maps.of(outputs)
-            self._distance.add(maps.distance)
-            predictions = tuple(self._scoring.predictions(logits, maps.classes))
+            self.distance.add(maps.distance)
+            predictions = tuple(self.scoring.predictions(logits, maps.classes))
             with stages.time("store"):
-                id_of_maps = await self._store.put(Record(maps=maps, predictions=predictions, image=prepared))
+                id_of_maps = await self.store.put(Record(maps=maps, predictions=predictions, image=prepared))
         return Processed(
             logits=logits,
             embedding=outputs["embedding"],

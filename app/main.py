@@ -83,7 +83,9 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        watching = [asyncio.create_task(w) for w in (backend.runner.watch(), watch_event_loop(metrics.loop_lag))]
+        watching = [
+            asyncio.create_task(w) for w in (backend.runner.watch(), watch_event_loop(metrics.loop_lag.observe))
+        ]
         yield
         for task in watching:
             task.cancel()
@@ -144,15 +146,11 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     app.add_middleware(Door, settings=settings, keys=keys, cors=cors, admission=admission, model=bundle.digest)
     # Outside of the door, so that it counts refusals too.
     app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
-    metrics.watch_queue(waiting=lambda: backend.batcher.waiting, admitted=lambda: admission.images)
+    metrics.waiting.set_function(lambda: backend.batcher.waiting)
+    metrics.queue.set_function(lambda: admission.images)
     metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
-    metrics.describe(
-        name=manifest.name,
-        digest=bundle.digest,
-        precision=manifest.precision,
-        provider=model.engine.provider,
-        version=VERSION,
-    )
+    known = {"name": manifest.name, "digest": bundle.digest, "precision": manifest.precision}
+    metrics.model.info({**known, "provider": model.engine.provider, "version": VERSION})
     log.info("serving %s (%s)", manifest.name, bundle.digest[:12])
     return app
 

@@ -156,17 +156,14 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""
         if self._drain_at is not None:
-            self._close_after_each_answer()
+            # Clients that keep a connection open have to open a new one, which may lead to another replica.
+            if CLOSE not in self.config.encoded_headers:
+                self.config.encoded_headers.append(CLOSE)
+                self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]
             if time.monotonic() >= self._drain_at:
                 self._lifecycle.start_draining()
                 self.should_exit = True
         return await super().on_tick(counter)
-
-    def _close_after_each_answer(self) -> None:
-        """Clients that keep a connection open have to open a new one, which may lead to another replica."""
-        if CLOSE not in self.config.encoded_headers:
-            self.config.encoded_headers.append(CLOSE)
-            self.server_state.default_headers = [*self.server_state.default_headers, CLOSE]
 
 
 def _exit_after(seconds: float, code: int) -> None:

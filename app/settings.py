@@ -19,134 +19,90 @@ _OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameter
 
 
 class Settings(BaseSettings):
-    """Every limit of the service; docs/settings.md lists them all."""
+    """Every limit of the service; docs/settings.md lists them all. Below each stands what it is."""
 
-    model_config = SettingsConfigDict(env_prefix="VIT_", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="VIT_", frozen=True, use_attribute_docstrings=True)
 
-    bundle: Path = Field(default=DEMO_BUNDLE, description="Folder of the bundle to serve")
-    host: str = Field(default="127.0.0.1", description="Address to listen on")
-    port: int = Field(default=8000, ge=0, le=65535, description="Port to listen on")
-    metrics_port: int = Field(
-        default=0, ge=0, le=65535, description="Separate port for `/metrics` and the probes; 0: they are at `VIT_PORT`"
-    )
-    api_keys: SecretStr | None = Field(
-        default=None,
-        description="Comma-separated API keys. If set, requests must send one; probes and the page need none",
-    )
-    api_keys_file: Path | None = Field(default=None, description="File with more API keys, one per line")
-    root_path: str = Field(
-        default="", description="Prefix of every path, such as `/vit`; paths are also answered without it"
-    )
-    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(),
-        description="Comma-separated origins whose pages may use the service from a browser, such as "
-        "`https://app.example`; `*`: any",
-    )
-    device: Literal["auto", "cuda", "cpu"] = Field(
-        default="auto", description="`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"
-    )
-    engine: Literal["auto", "openvino", "onnxruntime"] = Field(
-        default="auto",
-        description="What runs the model on a CPU. `auto`: OpenVINO where it is installed and computes right numbers, "
-        "else ONNX Runtime",
-    )
-    gpu: NonNegativeInt = Field(default=0, description="Number of the GPU, from 0; `CUDA_VISIBLE_DEVICES` hides some")
-    gpu_memory_bytes: NonNegativeInt = Field(
-        default=0,
-        description="Memory of the GPU for weights and activations, in bytes, so that services can share a GPU; 0: no "
-        "limit. CUDA, inputs and outputs take some hundred MB more",
-    )
-    max_batch: int = Field(
-        default=0,
-        ge=0,
-        le=512,
-        description="Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU",
-    )
-    max_queue_images: PositiveInt = Field(
-        default=128, description="Limit of images in work or waiting; further requests get 503"
-    )
-    max_queue_wait_s: PositiveFloat = Field(
-        default=5.0, description="Longest predicted wait in seconds; requests that would wait longer get 503"
-    )
-    max_images_per_request: PositiveInt = Field(
-        default=16, description="Largest number of images in one multipart request"
-    )
-    max_upload_bytes: PositiveInt = Field(default=32 * 2**20, description="Largest body of one request, in bytes")
-    max_intake_bytes: PositiveInt = Field(
-        default=512 * 2**20,
-        description="Largest sum of the bodies of all requests in work, in bytes; further requests get 503",
-    )
-    max_connections: PositiveInt = Field(
-        default=1024, description="Connection limit; above it only probes are answered"
-    )
-    receive_timeout_s: PositiveFloat = Field(
-        default=15.0, description="Longest time for a request's body to arrive, in seconds"
-    )
-    request_timeout_s: PositiveFloat = Field(
-        default=30.0, description="Longest time for an answer, in seconds; `X-Request-Timeout` may ask for less"
-    )
-    max_image_pixels: PositiveInt = Field(
-        default=50_000_000, description="Largest width times height of one image, in pixels"
-    )
-    max_aspect_ratio: float = Field(
-        default=64.0, ge=1, description="Largest ratio of an image's long side to its short side"
-    )
-    model_threads: NonNegativeInt = Field(default=0, description="Cores for the model; 0: all allowed ones")
-    worker_threads: NonNegativeInt = Field(
-        default=0, description="Threads that draw maps; 0: one per allowed core, at least two"
-    )
-    max_drawings: PositiveInt = Field(
-        default=64, description="Limit of maps, walls and reports in work or waiting; further ones get 503"
-    )
-    decode_workers: NonNegativeInt = Field(
-        default=0,
-        description="Processes that decode images; 0: one per allowed core, at least two, but no more than can work "
-        "on images of four megapixels in a quarter of the available memory",
-    )
-    decode_timeout_s: PositiveFloat = Field(
-        default=5.0, description="Longest time of work on one image, in seconds; then its decoder is killed"
-    )
-    max_decode_pixels: NonNegativeInt = Field(
-        default=0, description="Pixels of large images decoded at once; 0: what fits a quarter of the available memory"
-    )
-    store: str = Field(
-        default="memory",
-        repr=False,  # it may carry a password
-        description="Where attention maps are kept: `memory` (this process), or a Redis that several replicas share "
-        "(`redis://`, `rediss://` or `unix://`)",
-    )
-    store_max_bytes: NonNegativeInt = Field(
-        default=256 * 2**20, description="Memory for attention maps kept in this process, in bytes"
-    )
-    store_ttl_s: PositiveFloat = Field(default=900.0, description="How long attention maps are kept, in seconds")
-    store_connect_timeout_s: float = Field(
-        default=0.2, gt=0, le=10, description="Longest wait for a new connection to Redis, TLS included, in seconds"
-    )
-    store_timeout_s: float = Field(
-        default=0.15,
-        gt=0,
-        le=10,
-        description="Longest wait for an answer of Redis, or for a free connection to it, in seconds",
-    )
-    store_connections: PositiveInt = Field(default=16, description="Largest number of connections to Redis")
-    thumbnail_px: int = Field(
-        default=512,
-        ge=16,
-        le=MAX_THUMBNAIL_PX,
-        description="Long side, in pixels, of the thumbnail that maps are drawn on",
-    )
-    drain_delay_s: NonNegativeFloat = Field(
-        default=5.0, description="Seconds of serving after SIGTERM, so that balancers see that it is not ready"
-    )
-    drain_timeout_s: NonNegativeInt = Field(
-        default=20, description="Seconds after that delay in which requests in work have to finish"
-    )
-    log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Log level: `debug`, `info`, `warning` or `error`"
-    )
-    log_format: Literal["text", "json"] = Field(
-        default="text", description="Log format: `text`, or `json` with one object per line"
-    )
+    bundle: Path = DEMO_BUNDLE
+    """Folder of the bundle to serve"""
+    host: str = "127.0.0.1"
+    """Address to listen on"""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8000
+    """Port to listen on"""
+    metrics_port: Annotated[int, Field(ge=0, le=65535)] = 0
+    """Separate port for `/metrics` and the probes; 0: they are at `VIT_PORT`"""
+    api_keys: SecretStr | None = None
+    """Comma-separated API keys. If set, requests must send one; probes and the page need none"""
+    api_keys_file: Path | None = None
+    """File with more API keys, one per line"""
+    root_path: str = ""
+    """Prefix of every path, such as `/vit`; paths are also answered without it"""
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
+    """Comma-separated origins whose pages may use the service in a browser, as `https://app.example`; `*`: any"""
+    device: Literal["auto", "cuda", "cpu"] = "auto"
+    """`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"""
+    engine: Literal["auto", "openvino", "onnxruntime"] = "auto"
+    """What runs a model on a CPU. `auto`: OpenVINO if it is installed and computes right numbers, else ONNX Runtime"""
+    gpu: NonNegativeInt = 0
+    """Number of the GPU, from 0; `CUDA_VISIBLE_DEVICES` hides some"""
+    gpu_memory_bytes: NonNegativeInt = 0
+    """Memory of a shared GPU for weights and activations; 0: no limit. CUDA and inputs take some hundred MB more"""
+    max_batch: Annotated[int, Field(ge=0, le=512)] = 0
+    """Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU"""
+    max_queue_images: PositiveInt = 128
+    """Limit of images in work or waiting; further requests get 503"""
+    max_queue_wait_s: PositiveFloat = 5.0
+    """Longest predicted wait in seconds; requests that would wait longer get 503"""
+    max_images_per_request: PositiveInt = 16
+    """Largest number of images in one multipart request"""
+    max_upload_bytes: PositiveInt = 32 * 2**20
+    """Largest body of one request, in bytes"""
+    max_intake_bytes: PositiveInt = 512 * 2**20
+    """Largest sum of the bodies of all requests in work, in bytes; further requests get 503"""
+    max_connections: PositiveInt = 1024
+    """Connection limit; above it only probes are answered"""
+    receive_timeout_s: PositiveFloat = 15.0
+    """Longest time for a request's body to arrive, in seconds"""
+    request_timeout_s: PositiveFloat = 30.0
+    """Longest time for an answer, in seconds; `X-Request-Timeout` may ask for less"""
+    max_image_pixels: PositiveInt = 50_000_000
+    """Largest width times height of one image, in pixels"""
+    max_aspect_ratio: Annotated[float, Field(ge=1)] = 64.0
+    """Largest ratio of an image's long side to its short side"""
+    model_threads: NonNegativeInt = 0
+    """Cores for the model; 0: all allowed ones"""
+    worker_threads: NonNegativeInt = 0
+    """Threads that draw maps; 0: one per allowed core, at least two"""
+    max_drawings: PositiveInt = 64
+    """Limit of maps, walls and reports in work or waiting; further ones get 503"""
+    decode_workers: NonNegativeInt = 0
+    """Processes that decode; 0: one per allowed core, fewer if a quarter of the memory holds fewer, at least two"""
+    decode_timeout_s: PositiveFloat = 5.0
+    """Longest time of work on one image, in seconds; then its decoder is killed"""
+    max_decode_pixels: NonNegativeInt = 0
+    """Pixels of large images decoded at once; 0: what fits a quarter of the available memory"""
+    store: Annotated[str, Field(repr=False)] = "memory"  # it may carry a password
+    """Where attention maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
+    store_max_bytes: NonNegativeInt = 256 * 2**20
+    """Memory for attention maps kept in this process, in bytes"""
+    store_ttl_s: PositiveFloat = 900.0
+    """How long attention maps are kept, in seconds"""
+    store_connect_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.2
+    """Longest wait for a new connection to Redis, TLS included, in seconds"""
+    store_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.15
+    """Longest wait for an answer of Redis, or for a free connection to it, in seconds"""
+    store_connections: PositiveInt = 16
+    """Largest number of connections to Redis"""
+    thumbnail_px: Annotated[int, Field(ge=16, le=MAX_THUMBNAIL_PX)] = 512
+    """Long side, in pixels, of the thumbnail that maps are drawn on"""
+    drain_delay_s: NonNegativeFloat = 5.0
+    """Seconds of serving after SIGTERM, so that balancers see that it is not ready"""
+    drain_timeout_s: NonNegativeInt = 20
+    """Seconds after that delay in which requests in work have to finish"""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Log level: `debug`, `info`, `warning` or `error`"""
+    log_format: Literal["text", "json"] = "text"
+    """Log format: `text`, or `json` with one object per line"""
 
     @field_validator("root_path")
     @classmethod

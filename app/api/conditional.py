@@ -31,13 +31,9 @@ async def draw_unless_known(
     kind = format or preferred_format(request.headers.getlist("accept"), among=renderers)
     etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
-    if _matches(request.headers.get("if-none-match", ""), etag):
+    known = request.headers.get("if-none-match", "")
+    if known.strip() == "*" or etag in _OPAQUE_TAG.findall(known):  # weak comparison ignores `W/` (RFC 9110, 8.8.3.2)
         return Response(status_code=304, headers=headers)
     with request.state.stages.time("render"):
         body = await drawings.draw(renderers[kind], deadline=request.state.deadline)
     return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)
-
-
-def _matches(if_none_match: str, etag: str) -> bool:
-    """By weak comparison, for which `W/` makes no difference (RFC 9110, 8.8.3.2)."""
-    return if_none_match.strip() == "*" or etag in _OPAQUE_TAG.findall(if_none_match)

@@ -8,11 +8,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.body.json_images import Parameters
-from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.image_request import IMAGE_BODY, ImageRequest
 from app.api.image_results import aside_if_many
 from app.api.routes.probes import readyz
 from app.api.services import ServicesDep
@@ -42,9 +42,7 @@ described = partial(
 @described(HOME, operation_id="predict_at_root")
 @described(PREDICT)
 async def predict(
-    image_request: ImageRequestDep,
-    services: ServicesDep,
-    of_query: Annotated[Parameters, Query()],
+    request: Request, services: ServicesDep, of_query: Annotated[Parameters, Query()]
 ) -> list[LabelScore]:
     """The image is the body, or base64 in JSON under `inputs`. `parameters` in JSON override those of the query.
 
@@ -52,6 +50,7 @@ async def predict(
     """
     if not services.bundle.manifest.labels:
         raise NoClasses
+    image_request = ImageRequest(request, services)
     images, of_body = await image_request.read(max_images=1)
     (outcome,) = await image_request.run(images, attention=False, success="classified")
     if isinstance(outcome, ServiceError):

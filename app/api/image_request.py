@@ -6,9 +6,9 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Depends, Request
+from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
@@ -16,7 +16,7 @@ from app.api.body.json_images import JSON_BODY, Parameters, read_json
 from app.api.disconnect import cancel_on_disconnect
 from app.api.image_results import Outcome
 from app.api.representation import BINARY
-from app.api.services import Services, ServicesDep
+from app.api.services import Services
 from app.classifier import Image, Processed
 from app.errors import DeadlineExceeded, Fault, ServiceError, UnsupportedType, UnusableImage
 from app.images.upload import Upload
@@ -45,7 +45,7 @@ MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class ImageRequest:
     """A request that brings images, and the services that it needs."""
 
@@ -82,12 +82,12 @@ class ImageRequest:
             try:
                 outcomes = await cancel_on_disconnect(self.request, running)
             except ClientDisconnect:
-                services.metrics.images("abandoned", len(images))
+                services.metrics.images.labels("abandoned").inc(len(images))
                 raise
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
         for outcome in outcomes:
-            services.metrics.images(outcome.kind if isinstance(outcome, ServiceError) else success)
+            services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()
         if access_log.isEnabledFor(logging.INFO):
             pairs = zip(images, outcomes, strict=True)
             self.request.state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
@@ -129,10 +129,3 @@ class ImageRequest:
         if isinstance(outcome, ServiceError):
             return {**known, "problem": outcome.kind}
         return {**known, "width": outcome.width, "height": outcome.height, "format": outcome.format}
-
-
-async def _image_request(request: Request, services: ServicesDep) -> ImageRequest:
-    return ImageRequest(request=request, services=services)
-
-
-ImageRequestDep = Annotated[ImageRequest, Depends(_image_request)]

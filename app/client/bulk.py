@@ -5,6 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -27,37 +29,27 @@ class GivenUp(Exception):
     """The run ends before its last image; the message says why, and what to do."""
 
 
+@dataclass
 class Bulk:
-    def __init__(
-        self,
-        client: Client,
-        *,
-        patience_s: float,
-        waiting: Callable[[str], object],
-        top_k: int,
-        maps: Path | None,
-        method: str,
-        embeddings: Path | None,
-    ) -> None:
-        """`maps` is a folder for heatmaps of `method`.
+    """Raises GivenUp, and ServiceProblem unless the service answers."""
 
-        After a moment without any answer `waiting` is called with what is the matter. After `patience_s` the run ends.
-        Raises GivenUp, and ServiceProblem unless the service answers.
-        """
-        self._client = client
-        self._patience_s, self._waiting = patience_s, waiting
-        self._maps, self._method = maps, method
-        self._embeddings = embeddings
+    client: Client
+    _: KW_ONLY
+    patience_s: float  # without any answer, after which the run ends
+    waiting: Callable[[str], object]  # called with what is the matter, after a moment without any answer
+    top_k: int
+    maps: Path | None  # folder for heatmaps of `method`
+    method: str
+    embeddings: Path | None  # folder
+
+    def __post_init__(self) -> None:
         self._ended = threading.Event()
         self._answered = time.monotonic()  # when the service last answered
-        self._told = -1.0  # `_answered` when the user was last told, which happens once per silence
-        self.model = self._patiently(client.model)
-        keep = maps is not None
-        self._ask = (
-            partial(client.classify_all, top_k=top_k, attention=keep)
-            if self.model.manifest.labels
-            else partial(client.embed_all, attention=keep)
-        )
+        self._told = False  # since then, that there is no answer
+        self.model = self._patiently(self.client.model)
+        self._ask = partial(self.client.embed_all, attention=self.maps is not None)
+        if self.model.manifest.labels:
+            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=self.maps is not None)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
         """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
@@ -86,19 +78,19 @@ class Bulk:
                 results[image] = _failed("Not read", f"The file cannot be read: {error.strerror}.")
         answers = self._each(contents, self._ask)
         results |= answers
-        if self._embeddings:
+        if self.embeddings:
             good = {image: contents[image] for image, result in answers.items() if not result.error}
-            embedded = self._each(good, self._client.embed_all) if self.model.manifest.labels else answers
+            embedded = self._each(good, self.client.embed_all) if self.model.manifest.labels else answers
             for image in good:
                 if embedded[image].error:
                     results[image] = embedded[image]
                 else:
-                    path = self._embeddings / file_of(image, ".npy")
+                    path = self.embeddings / file_of(image, ".npy")
                     np.save(_parent_made(path), np.float32(embedded[image].embedding))
-        if self._maps:
+        if self.maps:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:
-                    _parent_made(self._maps / file_of(image, ".png")).write_bytes(heatmap)
+                    _parent_made(self.maps / file_of(image, ".png")).write_bytes(heatmap)
                 elif not result.error:
                     results[image] = _failed("No heatmap", "The service did not keep the maps of this image.")
         return results
@@ -107,22 +99,9 @@ class Bulk:
         """The result of each image. Those that are large, or get one problem together, are sent alone."""
         done: dict[str, Answer] = {}
         left = dict(contents)
-
-        def send() -> None:
-            answer = call([*left.values()])
-            if answer.model.digest != self.model.digest:
-                raise GivenUp("the service has another model now: give another --out, or serve the first model again")
-            results = dict(zip([*left], answer.results, strict=True))
-            for image, result in results.items():
-                if not (result.error and result.error.status in TEMPORARY):
-                    done[image] = result
-                    del left[image]
-            for image in left:
-                raise ServiceProblem(results[image].error)
-
         try:
             if len(left) == 1 or 0 < sum(map(len, left.values())) <= BYTES:
-                self._patiently(send)
+                self._patiently(partial(self._move, left, done, call))
         except ServiceProblem as refused:
             if not _is_of_image(refused):
                 raise
@@ -132,10 +111,25 @@ class Bulk:
             done |= self._each({image: content}, call)
         return done
 
+    def _move(self, left: dict[str, bytes], done: dict[str, Answer], call: Callable[[list[bytes]], Answer]) -> None:
+        """Each image from `left` to its result in `done`. Raises ServiceProblem if one has to be asked again."""
+        answer = call([*left.values()])
+        if answer.model.digest != self.model.digest:
+            raise GivenUp("the service has another model now: give another --out, or serve the first model again")
+        again = None
+        for image, result in zip([*left], answer.results, strict=True):
+            if result.error and result.error.status in TEMPORARY:
+                again = again or ServiceProblem(result.error)
+            else:
+                done[image] = result
+                del left[image]
+        if again:
+            raise again
+
     def _heatmap(self, id: str) -> bytes | None:
         """None if the maps have expired."""
         try:
-            return self._patiently(partial(self._client.attention, id, method=self._method))
+            return self._patiently(partial(self.client.attention, id, method=self.method))
         except ServiceProblem as refused:
             if not refused.problem.type.endswith(":unknown-attention"):
                 raise
@@ -154,20 +148,17 @@ class Bulk:
             except httpx.RequestError as error:
                 reason, after_s, busy = str(error) or type(error).__name__, 0.0, False
             else:
-                self._answered = time.monotonic()
+                self._answered, self._told = time.monotonic(), False
                 return answer
             pause_s = max(after_s, random.uniform(0.5, 1) * wait_s)
             silent_s = time.monotonic() - self._answered
-            if silent_s + pause_s >= SILENCE_S and self._told != self._answered:
-                self._told = self._answered
-                self._waiting(
-                    f"is busy ({reason})."
-                    if busy
-                    else f"does not answer ({reason}). Is its address right, and is it running?"
-                )
-            left_s = self._patience_s - silent_s
+            if silent_s + pause_s >= SILENCE_S and not self._told:
+                self._told = True
+                away = f"does not answer ({reason}). Is its address right, and is it running?"
+                self.waiting(f"is busy ({reason})." if busy else away)
+            left_s = self.patience_s - silent_s
             if left_s <= 0 or self._ended.wait(min(left_s, pause_s)):
-                silence = f"nothing was answered for {self._patience_s:g} seconds ({reason})"
+                silence = f"nothing was answered for {self.patience_s:g} seconds ({reason})"
                 raise GivenUp(f"{silence}. The same command goes on from here")
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
@@ -177,7 +168,9 @@ def _parts(images: Iterable[str]) -> Iterator[list[str]]:
     part: list[str] = []
     left = BYTES
     for image in images:
-        size = _bytes_of(image)
+        size = 0
+        with suppress(OSError):  # `_send` tells the user, when it reads the file
+            size = Path(image).stat().st_size
         if part and (len(part) == IMAGES or size > left):
             yield part
             part, left = [], BYTES
@@ -185,13 +178,6 @@ def _parts(images: Iterable[str]) -> Iterator[list[str]]:
         left -= size
     if part:
         yield part
-
-
-def _bytes_of(image: str) -> int:
-    try:
-        return Path(image).stat().st_size
-    except OSError:  # `_send` tells the user, when it reads the file
-        return 0
 
 
 def _failed(title: str, detail: str) -> Answer:

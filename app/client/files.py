@@ -18,7 +18,10 @@ def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
     """
     found: dict[str, None] = {}
     for argument in arguments:
-        names = _listed(stdin.read()) if argument == STDIN else [argument]
+        names = [argument]
+        if argument == STDIN:  # a name per line; with `find -print0`, for names with line breaks, per zero byte
+            data = stdin.read()
+            names = [os.fsdecode(name) for name in data.split(b"\0" if b"\0" in data else b"\n")]
         for name in filter(None, names):
             found |= dict.fromkeys(_files(name))
     if not found:
@@ -26,15 +29,12 @@ def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
     return list(found)
 
 
-def _listed(data: bytes) -> list[str]:
-    """One name per line; with `find -print0`, which names with line breaks need, one before each zero byte."""
-    return [os.fsdecode(name) for name in data.split(b"\0" if b"\0" in data else b"\n")]
-
-
 def _files(name: str) -> Iterator[str]:
     path = Path(name)
     if path.is_dir():
-        yield from (str(file) for file in sorted(path.rglob("*")) if _is_image(file))
+        for file in sorted(path.rglob("*")):
+            if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file():
+                yield str(file)
     elif path.exists():
         yield name
     elif matches := sorted(glob(name, recursive=True)):  # noqa: PTH207 (a Path's finds hidden files too)
@@ -42,7 +42,3 @@ def _files(name: str) -> Iterator[str]:
             yield from _files(match)
     else:
         raise FileNotFoundError(f"there is no file, folder or pattern {name}")
-
-
-def _is_image(path: Path) -> bool:
-    return path.suffix.lower() in SUFFIXES and not path.name.startswith(".") and path.is_file()

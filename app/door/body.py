@@ -17,9 +17,7 @@ class Bodies:
     """The limits, and the number of bytes in the bodies of all requests in work."""
 
     def __init__(self, *, settings: Settings) -> None:
-        self.max_bytes = settings.max_upload_bytes
-        self.max_bytes_in_work = settings.max_intake_bytes
-        self.timeout_s = settings.receive_timeout_s
+        self.settings = settings
         self.bytes_in_work = 0
 
     def check(self, request: HTTPConnection) -> None:
@@ -28,11 +26,11 @@ class Bodies:
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise UnsupportedEncoding("Send the body without a content encoding.")
         declared = request.headers.get("Content-Length", "").lstrip("0")  # int() refuses thousands of digits
-        if declared.isdecimal() and int(declared) > self.max_bytes:
+        if declared.isdecimal() and int(declared) > self.settings.max_upload_bytes:
             raise self.too_large()
 
     def too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(f"The request body exceeds {self.max_bytes} bytes (VIT_MAX_UPLOAD_BYTES).")
+        return BodyTooLarge(f"The request body exceeds {self.settings.max_upload_bytes} bytes (VIT_MAX_UPLOAD_BYTES).")
 
 
 class Body:
@@ -45,7 +43,7 @@ class Body:
         headers = request.headers
         self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
         self._stages: Stages = request.state.stages
-        self._until = asyncio.get_running_loop().time() + bodies.timeout_s
+        self._until = asyncio.get_running_loop().time() + bodies.settings.receive_timeout_s
         self._ahead: Message | None = None  # received, and not yet read
 
     async def arrive(self) -> None:
@@ -76,26 +74,25 @@ class Body:
             # After its end only the client's leaving can come, which may take its time.
             async with asyncio.timeout_at(self._until if expected else None):
                 message = await self._receive()
-            self._count(len(message.get("body", b"")))
-            self.finished = not message.get("more_body", False)
         except TimeoutError:
             self._record_receive_time()
-            limit = f"{self._bodies.timeout_s:g} seconds"
+            limit = f"{self._bodies.settings.receive_timeout_s:g} seconds"
             raise SlowRequest(f"The request did not arrive within {limit} (VIT_RECEIVE_TIMEOUT_S).") from None
-        except ServiceError:
-            self._record_receive_time()
-            raise
-        if expected and self.finished:
-            self._record_receive_time()
-        return message
-
-    def _count(self, size: int) -> None:
+        size = len(message.get("body", b""))
         self._received += size
         self._bodies.bytes_in_work += size
-        if self._received > self._bodies.max_bytes:
-            raise self._bodies.too_large()
-        if self._bodies.bytes_in_work > self._bodies.max_bytes_in_work:
-            raise Overloaded("The service is receiving too many bytes. Send this request again in a moment.")
+        refusal: ServiceError | None = None
+        if self._received > self._bodies.settings.max_upload_bytes:
+            refusal = self._bodies.too_large()
+        elif self._bodies.bytes_in_work > self._bodies.settings.max_intake_bytes:
+            refusal = Overloaded("The service is receiving too many bytes. Send this request again in a moment.")
+        else:
+            self.finished = not message.get("more_body", False)
+        if refusal or (expected and self.finished):
+            self._record_receive_time()
+        if refusal:
+            raise refusal
+        return message
 
     def _record_receive_time(self) -> None:
         self._stages.add("receive", self._stages.began, time.perf_counter())

@@ -10,6 +10,7 @@ because it answers in plain text.
 
 import asyncio
 import logging
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from starlette.datastructures import MutableHeaders
@@ -32,6 +33,7 @@ from app.settings import Settings
 log = logging.getLogger(__name__)
 
 
+@dataclass
 class Door:
     """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there. The protocol
     says there whether the connection is `crowded`, and whether the whole message has `arrived`.
@@ -39,48 +41,52 @@ class Door:
     It decides by the path below VIT_ROOT_PATH.
     """
 
-    def __init__(
-        self, app: ASGIApp, *, settings: Settings, keys: ApiKeys, cors: Cors, admission: Admission, model: str
-    ) -> None:
-        """`model` is the digest of the bundle."""
-        self._app = app
-        self._model = model
-        self._bodies = Bodies(settings=settings)
-        self._metrics_port = settings.metrics_port
-        self._keys = keys
-        self._cors = cors
-        self._root_path = settings.root_path
-        self._request_timeout_s = settings.request_timeout_s
-        self._admission = admission
+    app: ASGIApp
+    _: KW_ONLY
+    settings: Settings
+    keys: ApiKeys
+    cors: Cors
+    admission: Admission
+    model: str  # the digest of the bundle
+
+    def __post_init__(self) -> None:
+        self._bodies = Bodies(settings=self.settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        path = scope["path"] = below(self._root_path, scope["path"])
+        root_path = self.settings.root_path
+        path = scope["path"] = below(root_path, scope["path"])
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
 
         def finish(headers: MutableHeaders) -> None:
             closing = state.get("crowded", False) or not (body.finished or state.get("arrived", False))
-            headers[MODEL_DIGEST] = self._model
-            complete(headers, request, request_id=state["request_id"], path=path, cors=self._cors, closing=closing)
+            headers[MODEL_DIGEST] = self.model
+            complete(headers, request, request_id=state["request_id"], path=path, cors=self.cors, closing=closing)
 
         answer = Answer(send, finish=finish)
         try:
-            self._check(request)
-            if self._cors.is_preflight(request):
-                await self._cors.preflight()(scope, receive, answer.send)
+            preflight = self.cors.is_preflight(request)
+            check_port(request, metrics_port=self.settings.metrics_port)
+            if not preflight:  # browsers send no key with it
+                self.keys.check(request)
+            state["deadline"] = deadline(request, max_s=self.settings.request_timeout_s)
+            check_room(request, admission=self.admission)
+            self._bodies.check(request)
+            if preflight:
+                await self.cors.preflight()(scope, receive, answer.send)
                 return
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
-            inner = {**scope, "root_path": self._root_path, "path": self._root_path + path}  # as ASGI has it
+            inner = {**scope, "root_path": root_path, "path": root_path + path}  # as ASGI has it
             if scope["method"] == "HEAD":  # what is below answers as to GET, and the server sends no body
                 inner["method"] = "GET"
             try:
-                await self._app(inner, body.receive, answer.send)
+                await self.app(inner, body.receive, answer.send)
             finally:
                 scope["route"] = inner.get("route")  # for the layers around
         except (Exception, asyncio.CancelledError) as error:
@@ -89,15 +95,6 @@ class Door:
             await _response(error, state)(scope, receive, answer.send)
         finally:
             body.release()
-
-    def _check(self, request: HTTPConnection) -> None:
-        """All that the header decides. Raises the ServiceError that refuses the request."""
-        check_port(request, metrics_port=self._metrics_port)
-        if not self._cors.is_preflight(request):  # browsers send none with it
-            self._keys.check(request)
-        request.state.deadline = deadline(request, max_s=self._request_timeout_s)
-        check_room(request, admission=self._admission)
-        self._bodies.check(request)
 
 
 def _response(error: BaseException, state: dict[str, Any]) -> Response:

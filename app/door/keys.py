@@ -26,12 +26,12 @@ def read_keys(listed: str, file: Path | None) -> list[str]:
         raise CannotStart("VIT_API_KEYS has no key.")  # without keys the service would be open
     if file is not None:
         try:
-            lines = file.read_text().splitlines()
+            lines = [line.strip() for line in file.read_text().splitlines()]
         except (OSError, UnicodeDecodeError):
             raise CannotStart("VIT_API_KEYS_FILE cannot be read.") from None
-        if not any(line.strip() for line in lines):
+        if not any(lines):
             raise CannotStart("VIT_API_KEYS_FILE has no key.")
-        keys += [line.strip() for line in lines]
+        keys += lines
     keys = [key for key in keys if key]
     if not all(_TOKEN.fullmatch(key) for key in keys):
         raise CannotStart("An API key consists of letters, digits and . _ ~ + / -, with = at its end only.")

@@ -2,8 +2,6 @@
 
 import logging
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from opentelemetry import context, trace
@@ -55,15 +53,22 @@ class Observation:
                     MutableHeaders(scope=message)["Server-Timing"] = timing
             await send(message)
 
-        self._metrics.request_started()
-        with _request_in_log(scope):
-            try:
-                await self._app(scope, receive, watched)
-            except Exception:  # answered outside of this layer
-                status, state["problem"] = 500, "internal-server-error"
-                raise
-            finally:
-                self._ended(scope, unrouted, status, time.perf_counter() - stages.began)
+        self._metrics.in_flight.inc()
+        # Lines that are logged meanwhile name the request, and the trace that its client began.
+        in_log = request_state.set(state)
+        current = context.get_current()
+        if not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
+            current = TRACEPARENT.extract(dict(Headers(scope=scope)), current)
+        traced = context.attach(current)
+        try:
+            await self._app(scope, receive, watched)
+        except Exception:  # answered outside of this layer
+            status, state["problem"] = 500, "internal-server-error"
+            raise
+        finally:
+            self._ended(scope, unrouted, status, time.perf_counter() - stages.began)
+            context.detach(traced)
+            request_state.reset(in_log)
 
     def _ended(self, scope: Scope, unrouted: str, status: int, seconds: float) -> None:
         method, state = scope["method"], scope["state"]
@@ -83,18 +88,3 @@ class Observation:
                 **({"images": state["images"]} if "images" in state else {}),
             }
             access_log.log(level, "%s %s %d", method, route, status, extra={"fields": facts})
-
-
-@contextmanager
-def _request_in_log(scope: Scope) -> Iterator[None]:
-    """Lines that are logged inside name the request, and the trace that its client began."""
-    request = request_state.set(scope["state"])
-    current = context.get_current()
-    if not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
-        current = TRACEPARENT.extract(dict(Headers(scope=scope)), current)
-    traced = context.attach(current)
-    try:
-        yield
-    finally:
-        context.detach(traced)
-        request_state.reset(request)

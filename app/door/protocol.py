@@ -95,15 +95,10 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start_header_timer()
         self._unparsed += len(data)
         self._unset_keepalive_if_required()
-        self._parse(data)
-        if self._unparsed > MAX_HEADER_BYTES and not self._refused:
-            self._refuse(HeaderTooLarge(f"A header field is larger than {MAX_HEADER_BYTES} bytes."))
-
-    def _parse(self, data: bytes) -> None:
         while data:
             try:
                 self.parser.feed_data(data)
-                return
+                break
             except httptools.HttpParserError:
                 self._refuse(self._parse_error)
                 return
@@ -111,6 +106,8 @@ class GuardedProtocol(HttpToolsProtocol):
                 (end_of_head,) = upgrade.args
                 data = self._head_without_upgrade() + data[end_of_head:]
                 self.parser = httptools.HttpRequestParser(self)
+        if self._unparsed > MAX_HEADER_BYTES:
+            self._refuse(HeaderTooLarge(f"A header field is larger than {MAX_HEADER_BYTES} bytes."))
 
     def _head_without_upgrade(self) -> bytes:
         """The request's head without `Upgrade`, which is ignored (RFC 9110, 7.8). The request is parsed again from it,
@@ -235,13 +232,9 @@ class GuardedProtocol(HttpToolsProtocol):
         id = request_id(request)
         facts = {"request_id": id, "status": int(error.status), "problem": error.kind}
         access_log.info("no request %d", error.status, extra={"fields": facts})  # Observation does not see it
-        self.transport.write(self._response_to(error, request, id))
-        self.transport.close()
-
-    def _response_to(self, error: ServiceError, request: HTTPConnection, id: str) -> bytes:
-        """The bytes that the door would send."""
-        response = respond_to(error, {"request_id": id})
+        response = respond_to(error, {"request_id": id})  # as the door would
         complete(response.headers, request, request_id=id, path=None, cors=self._cors, closing=True)
         fields = [b"%b: %b" % field for field in (*self.server_state.default_headers, *response.raw_headers)]
         status = f"HTTP/1.1 {error.status:d} {error.status.phrase}".encode()
-        return b"\r\n".join([status, *fields, b"", bytes(response.body)])
+        self.transport.write(b"\r\n".join([status, *fields, b"", bytes(response.body)]))
+        self.transport.close()

@@ -1,6 +1,7 @@
 """From the bytes of an upload to the network's input, by way of a process that decodes."""
 
 import asyncio
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -9,6 +10,7 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import Limits
+from app.images.lanes import Lanes
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.preparer import LARGE_PIXELS, Preparer, thumbnail_of
@@ -27,59 +29,43 @@ QUARANTINE_S = 600.0
 QUARANTINE_ITEMS = 1000
 
 
+@dataclass(frozen=True, kw_only=True)
 class Intake:
     """Sends an upload to a worker, and to another where that fails. Remembers uploads on which workers fail."""
 
-    def __init__(self, *, pool: WorkerPool, quarantine: Quarantine, max_memory: int, thumbnail_px: int) -> None:
-        """`max_memory` is what the images that are being decoded may take, in bytes: together, for a larger one is
-        decoded alone. `thumbnail_px` is the longest side of a thumbnail.
-        """
-        self.max_memory = max_memory
-        self._pool = pool
-        self._quarantine = quarantine
-        self._thumbnail_px = thumbnail_px
-
-    def start(self) -> None:
-        """Blocks until the workers are there."""
-        self._pool.start()
-
-    def stop(self) -> None:
-        """Blocks until the workers have ended. Images that are still being decoded are dropped."""
-        self._pool.stop()
+    pool: WorkerPool
+    quarantine: Quarantine
+    max_memory: int  # bytes that the images being decoded may take together; a larger one is decoded alone
+    thumbnail_px: int  # the longest side of a thumbnail
 
     async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or two were ended from
         outside. That is no fault of the image, so it is not remembered.
         """
-        if await self._quarantine.holds(upload):
+        if await self.quarantine.holds(upload):
             raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
         try:
-            return await self._ask(upload, thumbnail=thumbnail)
+            try:
+                return await self.pool.run(upload, thumbnail=thumbnail)
+            except WorkerTimedOut:
+                raise
+            except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
+                return await self.pool.run(upload, thumbnail=thumbnail)
         except (WorkerKilled, OSError):
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
         except WorkerTimedOut:
             raise UnusableImage("Decoding this image takes too long.") from None
         except (WorkerFailed, GarbledAnswer):
-            await self._quarantine.add(upload)
+            await self.quarantine.add(upload)
             raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
-        height, width, _ = pixels.shape
-        small = b""
+        (height, width, _), small = pixels.shape, b""
         if thumbnail:
-            small = await asyncio.to_thread(thumbnail_of, Image.fromarray(pixels), self._thumbnail_px)
-        return Prepared(
-            pixels=pixels, size=(width, height), box=Box(0, 0, width, height), format="pixels", thumbnail=small
-        )
-
-    async def _ask(self, upload: Upload, *, thumbnail: bool) -> Prepared:
-        try:
-            return await self._pool.run(upload, thumbnail=thumbnail)
-        except WorkerTimedOut:
-            raise
-        except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
-            return await self._pool.run(upload, thumbnail=thumbnail)
+            small = await asyncio.to_thread(thumbnail_of, Image.fromarray(pixels), self.thumbnail_px)
+        size, box = (width, height), Box(0, 0, width, height)
+        return Prepared(pixels=pixels, size=size, box=box, format="pixels", thumbnail=small)
 
 
 def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
@@ -94,9 +80,7 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     quarantine = Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS)
     pool = WorkerPool(
         work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
-        workers=workers,
-        max_small=max_small,
-        max_pixels_in_work=max_large_pixels,
+        lanes=Lanes(workers=workers, max_small=max_small, max_pixels_in_work=max_large_pixels),
         max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,

@@ -16,7 +16,7 @@ class Lanes:
     """
 
     def __init__(self, *, workers: int, max_small: int, max_pixels_in_work: int) -> None:
-        self._free_workers = workers
+        self.workers = self._free_workers = workers
         self._free_small_workers = max_small
         self._free_large_workers = max(workers - 1, 1)
         self._max_pixels = self._free_pixels = max_pixels_in_work

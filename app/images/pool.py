@@ -41,18 +41,16 @@ class WorkerPool:
         self,
         *,
         work: Work,
-        workers: int,
-        max_small: int,
-        max_pixels_in_work: int,
+        lanes: Lanes,
         max_answer_bytes: int,
         memory_bytes: int,
         timeout_s: float,
         unpack: Callable[[bytearray], Prepared],
         on_hang: Callable[[Upload], Awaitable[None]],
     ) -> None:
-        """`work` is pickled and sent to the fork server, and `unpack` reads what it answers. `max_small` and
-        `max_pixels_in_work` are those of `Lanes`, `memory_bytes` limits each worker, and `timeout_s` the time that it
-        works at one request. `on_hang` is called with an upload that took longer, even if its caller has left.
+        """`work` is pickled and sent to the fork server, and `unpack` reads what it answers. `memory_bytes` limits each
+        worker, and `timeout_s` the time that it works at one request. `on_hang` is called with an upload that took
+        longer, even if its caller has left.
         """
         self._work = work
         self._unpack = unpack
@@ -60,14 +58,15 @@ class WorkerPool:
         self._memory_bytes = memory_bytes
         self._max_answer_bytes = max_answer_bytes
         self._timeout_s = timeout_s
-        self._lanes = Lanes(workers=workers, max_small=max_small, max_pixels_in_work=max_pixels_in_work)
-        self._workers = [Worker() for _ in range(workers)]
+        self._lanes = lanes
+        self._workers = [Worker() for _ in range(lanes.workers)]
         self._idle = list(self._workers)
         self._fork_server: ForkServer | None = None
         self._starting = threading.Lock()
         self._stopped = False
 
     def start(self) -> None:
+        """Returns when the workers are there. Raises OSError."""
         for worker in self._workers:
             self._renew(worker)
 

@@ -1,5 +1,6 @@
 """What a worker process does: from the bytes of an upload to the network's input, and to the thumbnail for maps."""
 
+from dataclasses import dataclass
 from io import BytesIO
 
 from PIL import Image
@@ -14,14 +15,13 @@ LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode
 THUMBNAIL_QUALITY = 85  # JPEG
 
 
+@dataclass(frozen=True, kw_only=True)
 class Preparer:
     """The work of a worker: from an upload to a packed answer."""
 
-    def __init__(self, *, limits: Limits, spec: ImageSpec, thumbnail_px: int) -> None:
-        """`thumbnail_px` is the longest side of a thumbnail."""
-        self._limits = limits
-        self._spec = spec
-        self._thumbnail_px = thumbnail_px
+    limits: Limits
+    spec: ImageSpec
+    thumbnail_px: int  # the longest side of a thumbnail
 
     def __call__(self, data: bytes, even_large: bool, thumbnail: bool) -> bytes:
         try:
@@ -35,17 +35,17 @@ class Preparer:
         """Raises UnsupportedType or UnusableImage. Without `even_large` it decodes at most LARGE_PIXELS, else raises
         LargeImage.
         """
-        with opened(data, self._limits) as (image, name):
+        with opened(data, self.limits) as (image, name):
             if not even_large and image.width * image.height > LARGE_PIXELS:
                 raise LargeImage(image.width * image.height)
             upright = upright_rgb(image)
-        pixels, box = preprocess(upright, self._spec)
+        pixels, box = preprocess(upright, self.spec)
         return Prepared(
             pixels=pixels,
             size=upright.size,
             box=box,
             format=name,
-            thumbnail=thumbnail_of(upright, self._thumbnail_px) if thumbnail else b"",
+            thumbnail=thumbnail_of(upright, self.thumbnail_px) if thumbnail else b"",
         )
 
 

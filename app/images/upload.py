@@ -36,20 +36,15 @@ class Upload:
                 taken = rest[: START_BYTES - self._size]
                 self._start += taken
             else:
-                taken = self._into_block(rest)
+                if not self._room:
+                    self._room = min(self._size, LARGEST_BLOCK_BYTES)
+                    self._blocks.append(mmap.mmap(-1, self._room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+                block, taken = self._blocks[-1], rest[: self._room]
+                filled = len(block) - self._room
+                block[filled : filled + len(taken)] = taken
+                self._room -= len(taken)
             self._size += len(taken)
             rest = rest[len(taken) :]
-
-    def _into_block(self, rest: memoryview) -> memoryview:
-        """What fits into the last block, or into a new one where it is full."""
-        if not self._room:
-            self._room = min(self._size, LARGEST_BLOCK_BYTES)
-            self._blocks.append(mmap.mmap(-1, self._room, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
-        block, taken = self._blocks[-1], rest[: self._room]
-        filled = len(block) - self._room
-        block[filled : filled + len(taken)] = taken
-        self._room -= len(taken)
-        return taken
 
     def parts(self) -> Iterator[memoryview]:
         """All bytes in order, without a copy: at least one part, which may be empty."""

@@ -3,6 +3,7 @@
 import logging
 import math
 import threading
+from dataclasses import dataclass, field
 
 from app.inference.engine import Graph
 
@@ -80,6 +81,7 @@ class LatencyModel:
         return batch in self._run_twice
 
 
+@dataclass(kw_only=True)
 class MemoryModel:
     """Resident memory that runs add, in bytes, learned from the first runs of each size.
 
@@ -88,11 +90,9 @@ class MemoryModel:
     so what does not fit must never run.
     """
 
-    def __init__(self, *, allowed: float, before: int) -> None:
-        """`allowed` is for all of this process, `before` what it has before its first run."""
-        self._allowed = allowed
-        self._before = before
-        self._image: dict[Graph, float] = {}
+    allowed: float  # for all of this process
+    before: int  # what it has before its first run
+    _image: dict[Graph, float] = field(default_factory=dict, init=False)
 
     def add(self, graph: Graph, images: int, grown: int) -> None:
         """The first run of this many images made the resident memory grow by so much."""
@@ -100,51 +100,38 @@ class MemoryModel:
 
     def needed(self, images: int) -> float:
         """For batches of up to this many images."""
-        return self._before + images * sum(self._image.values())
+        return self.before + images * sum(self._image.values())
 
     def fits(self, images: int) -> bool:
-        return self.needed(images) <= self._allowed
+        return self.needed(images) <= self.allowed
 
     def holds_streams(self, images: int, *, now: int, weights: int) -> bool:
         """Whether streams fit beside `now` bytes: they take the weights, and memory for the images on all of them."""
-        return now + weights + images * sum(self._image.values()) <= self._allowed
+        return now + weights + images * sum(self._image.values()) <= self.allowed
 
     def report(self, *, largest: int, wanted: int) -> None:
         """Log what was decided: batches of `largest` images, where `wanted` are allowed by the settings."""
-        if math.isinf(self._allowed):
+        if math.isinf(self.allowed):
             return
-        allowed = self._allowed / MIB
+        left = f"and {self.allowed // MIB:.0f} MiB are left for it"
+        needed = {size: f"{self.needed(size) // MIB:.0f} MiB" for size in (1, largest, wanted)}
         if not self.fits(1):
             log.warning(
-                "memory: the model needs about %d MiB for single images, and %d MiB are left for it. The kernel may "
-                "end this process. Raise the memory limit or lower VIT_STORE_MAX_BYTES.",
-                self.needed(1) / MIB,
-                allowed,
+                f"memory: the model needs about {needed[1]} for single images, {left}. The kernel may end this "
+                "process. Raise the memory limit or lower VIT_STORE_MAX_BYTES."
             )
         elif largest < wanted:
-            log.warning(
-                "memory: batches have at most %d images, because the model would need about %d MiB for %d, and %d MiB "
-                "are left for it",
-                largest,
-                self.needed(wanted) / MIB,
-                wanted,
-                allowed,
-            )
+            because = f"because the model would need about {needed[wanted]} for {wanted}, {left}"
+            log.warning(f"memory: batches have at most {largest} images, {because}")
         else:
-            log.info(
-                "memory: the model needs about %d MiB for batches of %d, and %d MiB are left for it",
-                self.needed(largest) / MIB,
-                largest,
-                allowed,
-            )
+            log.info(f"memory: the model needs about {needed[largest]} for batches of {largest}, {left}")
 
 
 def warn_of_weights(needed: int, allowed: float) -> None:
     """Before the engine is opened: while it is, the kernel may end this process without a word."""
     if needed > allowed:
         log.warning(
-            "memory: the weights alone take %d MiB, and %d MiB are left for the model. The kernel may end this "
-            "process. Raise the memory limit, export the model in int8, or lower VIT_STORE_MAX_BYTES.",
-            needed / MIB,
-            allowed / MIB,
+            f"memory: the weights alone take {needed // MIB} MiB, and {allowed // MIB:.0f} MiB are left for the model. "
+            "The kernel may end this process. Raise the memory limit, export the model in int8, or lower "
+            "VIT_STORE_MAX_BYTES."
         )

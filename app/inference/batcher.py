@@ -146,9 +146,15 @@ class Batcher:
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
 
     def _next_work(self, model: Model) -> Batch | SelfTest | None:
-        waiting = self._waiting = self._in_time(model)
+        """None if there is nothing to run now. Tickets that cannot meet their deadline are answered."""
+        waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
+        now = time.monotonic()
+        soonest = {graph: now + model.expected(Plan(graph, 1)) for graph in GRAPHS}
+        late = {ticket for ticket in waiting if ticket.deadline < soonest[ticket.graph]}
+        answer(list(late), [DeadlineExceeded() for _ in late])
+        waiting = self._waiting = [ticket for ticket in waiting if ticket not in late]
         if not waiting:
-            idle = not self._running and not self._closed and time.monotonic() >= self._test_at
+            idle = not self._running and not self._closed and now >= self._test_at
             return SelfTest(plan=model.next_self_test()) if idle else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
@@ -159,15 +165,6 @@ class Batcher:
         tickets = same[: plan.images]
         self._waiting = [ticket for ticket in waiting if ticket not in tickets]
         return Batch(plan=plan, tickets=tickets)
-
-    def _in_time(self, model: Model) -> list[Ticket]:
-        """The waiting tickets that are still worth running. Those that cannot meet their deadline are answered."""
-        waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
-        now = time.monotonic()
-        soonest = {graph: now + model.expected(Plan(graph, 1)) for graph in GRAPHS}
-        late = {ticket for ticket in waiting if ticket.deadline < soonest[ticket.graph]}
-        answer(list(late), [DeadlineExceeded() for _ in late])
-        return [ticket for ticket in waiting if ticket not in late]
 
 
 def answer(tickets: Sequence[Ticket], answers: Sequence[Outputs | ServiceError]) -> None:

@@ -59,7 +59,11 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
     if settings.engine != "onnxruntime":
         try:
             with failures_as_device_errors("OpenVINO cannot run this bundle"):
-                return on_cpu(_openvino(), streams=True)
+                if not find_spec("openvino"):
+                    raise DeviceError("OpenVINO is not installed")
+                from app.inference.openvino import OpenVinoEngine  # each engine takes a moment to import, and memory
+
+                return on_cpu(OpenVinoEngine, streams=True)
         except DeviceError as error:
             if settings.engine == "openvino":
                 raise
@@ -71,7 +75,6 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
-    # Each engine is imported where it is used: they take a moment, and memory.
     from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest
@@ -89,14 +92,6 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
     model = Model(engine=engine, known=KnownImage(manifest.known_answer, manifest.image.size), max_batch=max_batch)
     engine.warm_up(model)
     return model
-
-
-def _openvino() -> Callable[..., Engine]:
-    if not find_spec("openvino"):
-        raise DeviceError("OpenVINO is not installed")
-    from app.inference.openvino import OpenVinoEngine
-
-    return OpenVinoEngine
 
 
 def _on_cpu(

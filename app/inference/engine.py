@@ -93,11 +93,6 @@ def failures_as_device_errors(sentence: str, *, of_memory: str = "") -> Iterator
         raise DeviceError(f"{said} ({error})") from error
 
 
-def as_batch(images: Images) -> Pixels:
-    """The images as one array (images, height, width, 3). A single one is not copied."""
-    return images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))
-
-
 def fault_of(error: BaseException) -> Fault:
     """memory: the batch did not fit into the free memory. fatal: only a new process helps. other: perhaps the image."""
     if FATAL.search(str(error)):

@@ -113,7 +113,7 @@ class Model:
         images = self.known.images(size)
         with self._timed(Plan(graph, size)):
             outputs = self.engine.run(graph, images)
-        self._compare(graph, outputs)
+        self.known.check(graph, outputs, provider=self.engine.provider)
         self._checked.add((graph, size))
 
     def open_streams(self, graph: Graph, images: int) -> bool:
@@ -140,7 +140,8 @@ class Model:
         expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
         """
         start = time.perf_counter()
-        self._compare(plan.graph, (plan.streamed or self.engine).run(plan.graph, self.known.images(plan.images)))
+        outputs = (plan.streamed or self.engine).run(plan.graph, self.known.images(plan.images))
+        self.known.check(plan.graph, outputs, provider=self.engine.provider)
         if not plan.streamed:
             self._latency[plan.graph].lower(plan.images, time.perf_counter() - start)
 
@@ -198,9 +199,6 @@ class Model:
     def _at_once(self, plan: Plan) -> int:
         """Images in all runs that share the cores."""
         return plan.images * (self.streams.count if plan.streamed else 1)
-
-    def _compare(self, graph: Graph, outputs: Outputs) -> None:
-        self.known.check(graph, outputs, provider=self.engine.provider)
 
     @contextmanager
     def _timed(self, plan: Plan) -> Iterator[None]:

@@ -36,16 +36,23 @@ class OpenVinoEngine(Engine):
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use. It is for one
         number of images, which takes less memory, or for any.
         """
-        as_stated = precision == "int8" or (precision == "bf16" and _computes_bfloat16())
-        self.computes_in: Precision = precision if as_stated else "fp32"  # fp16 too: see the hint below
-        model = ov.Core().read_model(graph)
+        core = ov.Core()
+        bfloat16 = precision == "bf16" and "BF16" in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
+        self.computes_in: Precision = precision if precision == "int8" or bfloat16 else "fp32"  # fp16 too: see the hint
+        model = core.read_model(graph)
         if self.computes_in == "bf16":
             _compute_in_bfloat16(model)
             model.validate_nodes_and_infer_types()
         if images:
             _, *image = model.input("images").get_partial_shape()
             model.reshape({"images": ov.PartialShape([images, *image])})
-        compiled = _compiled(model, threads=threads, streams=streams)
+        settings = {
+            "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
+            "INFERENCE_NUM_THREADS": threads,
+            "NUM_STREAMS": streams,
+            "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
+        }
+        compiled = core.compile_model(model, DEVICE, settings)
         self._shapes = shapes
         self._free: SimpleQueue[ov.InferRequest] = SimpleQueue()
         for _ in range(streams):
@@ -58,20 +65,6 @@ class OpenVinoEngine(Engine):
         finally:
             self._free.put(request)
         return outputs(rows, self._shapes)
-
-
-def _computes_bfloat16() -> bool:
-    return "BF16" in ov.Core().get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
-
-
-def _compiled(model: ov.Model, *, threads: int, streams: int) -> ov.CompiledModel:
-    settings = {
-        "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
-        "INFERENCE_NUM_THREADS": threads,
-        "NUM_STREAMS": streams,
-        "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
-    }
-    return ov.Core().compile_model(model, DEVICE, settings)
 
 
 def _compute_in_bfloat16(model: ov.Model) -> None:

@@ -46,26 +46,18 @@ class Run:
     left_s: float  # before it counts as one that will not end
 
 
-class BrokenEngineError(Exception):
-    """The engine will not work again in this process."""
-
-
+@dataclass(kw_only=True, eq=False)
 class Runner:
     """Runs the batches of a batcher. An engine that fails on the known image, computes wrong numbers or hangs fails the
     service (`Lifecycle.fail`).
     """
 
-    def __init__(
-        self,
-        *,
-        batcher: Batcher,
-        lifecycle: Lifecycle,
-        on_batch: Callable[[Graph, int], None] = lambda graph, images: None,
-    ) -> None:
-        """`on_batch` is called with the size of each batch before it runs, in the thread that runs it."""
-        self._batcher = batcher
-        self._lifecycle = lifecycle
-        self._on_batch = on_batch
+    batcher: Batcher
+    lifecycle: Lifecycle
+    # Called with the size of each batch before it runs, in the thread that runs it
+    on_batch: Callable[[Graph, int], None] = lambda graph, images: None
+
+    def __post_init__(self) -> None:
         self._model: Model  # once it is open
         self._runs: list[Run] = []
         self._threads: list[threading.Thread] = []
@@ -78,7 +70,7 @@ class Runner:
 
     def stop(self) -> None:
         """Finish what is waiting, then end the threads. Blocks."""
-        self._batcher.close()
+        self.batcher.close()
         for thread in self._threads:  # the last may be started meanwhile
             thread.join()
 
@@ -96,8 +88,8 @@ class Runner:
                 self._fail(HUNG)
 
     def _fail(self, reason: str) -> None:
-        self._lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
-        self._batcher.fail(reason)
+        self.lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
+        self.batcher.fail(reason)
 
     def _open(self, open_model: Callable[[], Model], opened: Future[Model]) -> None:
         yield_by(MODEL_NICENESS)  # threads that this one starts inherit it
@@ -118,16 +110,16 @@ class Runner:
     def _open_streams(self, graph: Graph) -> None:
         """Wait for each number of images until there is use for it: only then are streams worth their memory."""
         for images in self._model.streams.images:
-            if not (self._batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
+            if not (self.batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
                 return
 
     def _serve(self) -> None:
-        while (work := self._batcher.take(self._model)) is not None:
+        while (work := self.batcher.take(self._model)) is not None:
             if isinstance(work, SelfTest):
                 self._probe(work.plan)
             else:
                 self._process(work.tickets, work.plan)
-            self._batcher.done(work)
+            self.batcher.done(work)
 
     def _start_thread(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=self._guard, args=(target,), name="engine", daemon=True)
@@ -155,7 +147,7 @@ class Runner:
             batch = left[plan.images :]
 
     def _run(self, batch: list[Ticket], plan: Plan) -> None:
-        self._on_batch(plan.graph, plan.images)
+        self.on_batch(plan.graph, plan.images)
         started = time.perf_counter()
         try:
             with self._watched(plan):
@@ -169,7 +161,9 @@ class Runner:
         for ticket in batch:
             ticket.started, ticket.ended = started, ended
         images = [{name: array[i] for name, array in outputs.items()} for i in range(len(batch))]
-        finite = [True] * len(batch) if sums_are_finite(outputs) else [_is_finite(image) for image in images]
+        finite = [True] * len(batch)
+        if not sums_are_finite(outputs):
+            finite = [all(np.isfinite(array).all() for array in image.values()) for image in images]
         answer(batch, [image if ok else InferenceFailed() for image, ok in zip(images, finite, strict=True)])
         if not all(finite):
             log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
@@ -179,7 +173,7 @@ class Runner:
         fault = fault_of(error)
         log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
         if fault == "fatal":
-            raise BrokenEngineError from error
+            raise error
         if len(batch) == 1:
             no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
@@ -207,7 +201,3 @@ def sums_are_finite(outputs: Outputs) -> bool:
     """Whether no number is NaN or infinite. Sums of finite numbers may overflow, so False does not say that one is."""
     with np.errstate(over="ignore", invalid="ignore"):
         return all(np.isfinite(array.sum()) for array in outputs.values())
-
-
-def _is_finite(outputs: Outputs) -> bool:
-    return all(np.isfinite(array).all() for array in outputs.values())

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import InitVar, dataclass
 from functools import partial
 from itertools import product
 from threading import Lock
@@ -18,26 +19,18 @@ log = logging.getLogger(__name__)
 ON_A_STREAM = 4  # images of a run where enough wait (measured)
 
 
+@dataclass(kw_only=True, eq=False)
 class Streams:
     """Those of one model. A stream answers after the known image has been checked on it. Any thread may call this."""
 
-    def __init__(
-        self,
-        *,
-        count: int,
-        max_batch: int,
-        known: KnownImage,
-        open_engine: Callable[..., Engine] | None,
-        weights: int,
-    ) -> None:
-        """There are `count` runs at once; 1 is for none. `open_engine` opens an engine for so many `streams` and a
-        number of `images` per run, which holds the `weights`, in bytes.
-        """
-        self.count = count
+    count: int  # of runs at once; 1: there are no streams
+    max_batch: InitVar[int]
+    known: KnownImage
+    open_engine: Callable[..., Engine] | None  # for so many `streams`, and a number of `images` per run
+    weights: int  # bytes that each engine holds
+
+    def __post_init__(self, max_batch: int) -> None:
         self.images = sorted({1, min(ON_A_STREAM, max_batch)})  # per run
-        self._known = known
-        self.open_engine = open_engine
-        self._weights = weights
         self._opening = Lock()
         self._engines: dict[tuple[Graph, int], Engine] = {}  # by the images per run
 
@@ -64,9 +57,9 @@ class Streams:
             try:
                 engine = self._of_other_graph(images) or self.open_engine(streams=self.count, images=images)
                 with ThreadPoolExecutor(self.count) as threads:
-                    known = [self._known.images(images)] * self.count
+                    known = [self.known.images(images)] * self.count
                     for outputs in threads.map(partial(engine.run, graph), known):
-                        self._known.check(graph, outputs, provider=engine.provider)
+                        self.known.check(graph, outputs, provider=engine.provider)
             except Exception as error:
                 log.warning("the graph %s has no streams with %d images per run: %s", graph, images, error)
                 self.close(images)
@@ -84,7 +77,7 @@ class Streams:
             self.count = 1
 
     def has_room(self, images: int, *, memory: MemoryModel) -> bool:
-        weights = 0 if self._of_other_graph(images) else self._weights
+        weights = 0 if self._of_other_graph(images) else self.weights
         return memory.holds_streams(self.count * images, now=resident_memory(), weights=weights)
 
     def _of_other_graph(self, images: int) -> Engine | None:

@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -27,21 +28,20 @@ Experiment = TypeVar("Experiment", Trial, WhatIf)
 T = TypeVar("T")
 
 
+@dataclass(kw_only=True)
 class Coverer:
     """Takes no place from `Admission`, so no image is refused because of an experiment.
 
     All experiments together have one batch in the queue at a time, so an ordinary image waits for at most that one.
     """
 
-    def __init__(self, *, patch: int, batcher: Batcher, model: Model, cpu_pool: Executor, lifecycle: Lifecycle) -> None:
-        """`patch` is the side of a patch in pixels."""
-        self._patch = patch
-        self._batcher = batcher
-        self._model = model
-        self._cpu_pool = cpu_pool
-        self._lifecycle = lifecycle
-        self._in_work = 0
-        self._turn = asyncio.Lock()
+    patch: int  # its side in pixels
+    batcher: Batcher
+    model: Model
+    cpu_pool: Executor
+    lifecycle: Lifecycle
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _in_work: int = field(default=0, init=False)
 
     async def run(
         self,
@@ -66,7 +66,7 @@ class Coverer:
         self._in_work += 1
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
-                experiment = await asyncio.get_running_loop().run_in_executor(self._cpu_pool, design)
+                experiment = await asyncio.get_running_loop().run_in_executor(self.cpu_pool, design)
                 self._check_time(len(experiment.covered), deadline)
                 logits = self._logits(pixels, experiment.covered, fill, deadline)
                 return experiment, [read(of_image) async for of_image in logits]
@@ -77,8 +77,8 @@ class Coverer:
 
     def _check_time(self, images: int, deadline: float) -> None:
         """Raises DeadlineExceeded."""
-        at_once = self._model.best_batch("classify")
-        needed_s = math.ceil(images / at_once) * self._model.expected(Plan("classify", at_once))
+        at_once = self.model.best_batch("classify")
+        needed_s = math.ceil(images / at_once) * self.model.expected(Plan("classify", at_once))
         if needed_s > 2 * (deadline - time.monotonic()):
             raise DeadlineExceeded(f"The {images} forward passes of this take about {needed_s:.0f} s: ask for fewer.")
 
@@ -86,16 +86,16 @@ class Coverer:
         self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fill: Fill, deadline: float
     ) -> AsyncIterator[Logits]:
         """Of one image (classes,) for each row of `covered` (images, patches)."""
-        in_pool = partial(asyncio.get_running_loop().run_in_executor, self._cpu_pool)
-        under = await in_pool(partial(filled, pixels, fill, patch=self._patch))
+        in_pool = partial(asyncio.get_running_loop().run_in_executor, self.cpu_pool)
+        under = await in_pool(partial(filled, pixels, fill, patch=self.patch))
         while len(covered):
-            if self._lifecycle.draining:
+            if self.lifecycle.draining:
                 raise Unavailable(STOPPING)
-            count = self._model.best_batch("classify")
-            images = await in_pool(partial(cover, pixels, under, covered[:count], patch=self._patch))
+            count = self.model.best_batch("classify")
+            images = await in_pool(partial(cover, pixels, under, covered[:count], patch=self.patch))
             covered = covered[count:]
             async with self._turn:
-                runs = (self._batcher.run("classify", image, deadline=deadline) for image in images)
+                runs = (self.batcher.run("classify", image, deadline=deadline) for image in images)
                 answers = await asyncio.gather(*runs, return_exceptions=True)  # none runs on after the turn
             for answer in answers:
                 if isinstance(answer, BaseException):

@@ -67,7 +67,7 @@ class RedisStore:
         self._prefix = f"vit-serve:{VERSION}:{model}:"
         self._metrics = metrics
         self._breaker = Breaker(probe=self._ping)
-        metrics.watch_breaker(lambda: self._breaker.is_open)
+        metrics.breaker.set_function(lambda: self._breaker.is_open)
 
     async def put(self, record: Record) -> str | None:
         key = new_id()
@@ -87,7 +87,7 @@ class RedisStore:
         try:
             return unseal(envelope)
         except DamagedRecord:
-            self._metrics.store_failed("get", "damaged")
+            self._metrics.store_failures.labels("get", "damaged").inc()
             return None
 
     async def close(self) -> None:
@@ -136,7 +136,7 @@ class RedisStore:
         return answer
 
     def _unavailable(self, operation: Operation, reason: str) -> StoreUnavailable:
-        self._metrics.store_failed(operation, reason)
+        self._metrics.store_failures.labels(operation, reason).inc()
         return StoreUnavailable()
 
     async def _ping(self) -> None:

@@ -36,8 +36,7 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
-            **_context(),
-            **getattr(record, "fields", {}),  # of `extra={"fields": ...}`
+            **_known(record),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -48,9 +47,8 @@ class TextFormatter(logging.Formatter):
     """One line, with the lines of a traceback indented below it."""
 
     def format(self, record: logging.LogRecord) -> str:
-        known = {**_context(), **getattr(record, "fields", {})}
         line = f"{_time(record)} {record.levelname} {record.name}: {record.getMessage()}"
-        line += "".join(f" {name}={value}" for name, value in known.items())
+        line += "".join(f" {name}={value}" for name, value in _known(record).items())
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         line = CONTROLS.sub(lambda control: f"\\x{ord(control[0]):02x}", line)
@@ -61,10 +59,11 @@ def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
-def _context() -> dict[str, str]:
+def _known(record: logging.LogRecord) -> dict[str, Any]:
+    """The request, its trace, and what `extra={"fields": ...}` says."""
     state = request_state.get()
-    known = {"request_id": state["request_id"]} if state and "request_id" in state else {}
+    known: dict[str, Any] = {"request_id": state["request_id"]} if state and "request_id" in state else {}
     span = trace.get_current_span().get_span_context()
     if span.is_valid:
         known |= {"trace_id": trace.format_trace_id(span.trace_id), "span_id": trace.format_span_id(span.span_id)}
-    return known
+    return known | getattr(record, "fields", {})

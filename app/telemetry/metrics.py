@@ -29,70 +29,46 @@ class Metrics:
         ProcessCollector(registry=registry)
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         seconds = partial(Histogram, buckets=SECONDS, registry=registry)
-        self._model = Info("vit_model", "The model that is served, and the device that it runs on", registry=registry)
+        self.model = Info("vit_model", "The model that is served, and the device that it runs on", registry=registry)
         self._requests = counter("vit_requests", "Requests answered", ["method", "route", "status"])
         self._request_seconds = seconds("vit_request_seconds", "Time to the last byte of the answer", ["route"])
-        self._in_flight = gauge("vit_requests_in_flight", "Requests being answered")
+        self.in_flight = gauge("vit_requests_in_flight", "Requests being answered")
         self._problems = counter("vit_problems", "Requests answered with a problem", ["kind"])
         self._problems.labels(Overloaded.kind)
-        self._images = counter("vit_images", "Images by outcome", ["outcome"])
+        # classified, embedded, abandoned, or the kind of the problem
+        self.images = counter("vit_images", "Images by outcome", ["outcome"])
         for outcome in ("classified", "embedded", UnusableImage.kind):
-            self._images.labels(outcome)
+            self.images.labels(outcome)
         stage_seconds = seconds("vit_stage_seconds", "Time of an image in a stage", ["stage"])
         self._stages = {stage: stage_seconds.labels(stage) for stage in STAGES}
         self._batches = Histogram(
             "vit_batch_images", "Images in a forward pass", ["graph"], buckets=BATCHES, registry=registry
         )
-        self._waiting = gauge("vit_waiting_images", "Images waiting for a forward pass")
-        self._queue = gauge("vit_queue_images", "Images in work or waiting")
-        self._store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
-        self._store_failures.labels("put", "full")
-        self._breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
-        self._loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")
-
-    def describe(self, **facts: str) -> None:
-        """Set the facts that do not change while serving."""
-        self._model.info(facts)
+        self.waiting = gauge("vit_waiting_images", "Images waiting for a forward pass")
+        self.queue = gauge("vit_queue_images", "Images in work or waiting")
+        self.store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
+        self.store_failures.labels("put", "full")
+        self.breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
+        self.loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")
 
     def expect(self, routes: Iterable[tuple[str, str]]) -> None:
         """Begin to count the faults of each method and route, and of requests without a route."""
         for method, route in (*routes, *((method, "unmatched") for method in METHODS)):
             self._requests.labels(method, route, "500")
 
-    def request_started(self) -> None:
-        self._in_flight.inc()
-
     def request_ended(self, *, method: str, route: str, status: int, seconds: float, problem: str | None) -> None:
         """`route` is the path's template: clients can make up any number of paths."""
-        self._in_flight.dec()
+        self.in_flight.dec()
         self._requests.labels(method if method in METHODS else "OTHER", route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
         if problem:
             self._problems.labels(problem).inc()
-
-    def images(self, outcome: str, count: int = 1) -> None:
-        """`outcome`: classified, abandoned, or the kind of the problem."""
-        self._images.labels(outcome).inc(count)
 
     def stage(self, stage: Stage, seconds: float) -> None:
         self._stages[stage].observe(seconds)
 
     def batch(self, graph: str, images: int) -> None:
         self._batches.labels(graph).observe(images)
-
-    def store_failed(self, operation: str, reason: str) -> None:
-        self._store_failures.labels(operation, reason).inc()
-
-    def loop_lag(self, seconds: float) -> None:
-        self._loop_lag.observe(seconds)
-
-    def watch_queue(self, *, waiting: Callable[[], int], admitted: Callable[[], int]) -> None:
-        """Set the functions that are called whenever Prometheus reads the metrics."""
-        self._queue.set_function(admitted)
-        self._waiting.set_function(waiting)
-
-    def watch_breaker(self, is_open: Callable[[], bool]) -> None:
-        self._breaker.set_function(is_open)
 
     def exposition(self) -> bytes:
         """All metrics in Prometheus's text format."""

@@ -55,7 +55,7 @@ FAULTS = {
         "app/images/lanes.py", "self._free_pixels += min(", "self._free_pixels += 0 * min("
     ),
     "no-quarantine": Fault(  # An image that crashed a worker may crash the next one.
-        "app/images/intake.py", "            await self._quarantine.add(upload)\n", ""
+        "app/images/intake.py", "            await self.quarantine.add(upload)\n", ""
     ),
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.
@@ -71,7 +71,7 @@ FAULTS = {
     ),
     "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
         "app/inference/streams.py",
-        "                        self._known.check(graph, outputs, provider=engine.provider)\n",
+        "                        self.known.check(graph, outputs, provider=engine.provider)\n",
         "                        outputs\n",
     ),
     "wrong-row": Fault(  # Every image of a batch gets the outputs of the first.
@@ -103,7 +103,7 @@ FAULTS = {
         "app/client/bulk.py", "max(after_s, random.uniform(0.5, 1) * wait_s)", "random.uniform(0.5, 1) * wait_s"
     ),
     "batch-bound": Fault(  # VIT_MAX_BATCH has no upper bound.
-        "app/settings.py", "        le=512,\n", ""
+        "app/settings.py", "Field(ge=0, le=512)", "Field(ge=0)"
     ),
     "metrics-methods": Fault(  # Clients can make up any number of time series.
         "app/telemetry/metrics.py", 'method if method in METHODS else "OTHER"', "method"

@@ -1,5 +1,6 @@
 """Maps, walls and reports on the demo model while the threads that draw are busy."""
 
+import threading
 import time
 
 import pytest
@@ -18,6 +19,6 @@ def test_nothing_is_drawn_after_its_deadline_and_more_than_the_limit_are_refused
     late = client.get(link + path, headers={"X-Request-Timeout": "0.1"})
     assert (late.status_code, late.json()["type"]) == (503, "urn:vit-serve:problem:deadline-exceeded")
     assert client.get(link + path).status_code == 200
-    monkeypatch.setattr(drawings, "_max_in_work", 0)
+    monkeypatch.setattr(drawings, "_places", threading.Semaphore(0))
     refused = client.get(link + path)
     assert (refused.status_code, refused.json()["type"]) == (503, "urn:vit-serve:problem:overloaded")

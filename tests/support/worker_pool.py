@@ -6,15 +6,23 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 from app.images.fork_server import Work
+from app.images.lanes import Lanes
 from app.images.pool import WorkerPool
 
 
 @contextmanager
 def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
     """Two workers, all of which may decode small images, unless a test says otherwise."""
-    limits = {"max_pixels_in_work": 5_000_000, "max_answer_bytes": 2**25, "memory_bytes": 2**29, "timeout_s": 20.0}
-    workers = {"workers": 2, "max_small": options.get("workers", 2)}
-    defaults = {**workers, **limits, "unpack": bytes, "on_hang": AsyncMock()}
+    workers = options.pop("workers", 2)
+    small, pixels = options.pop("max_small", workers), options.pop("max_pixels_in_work", 5_000_000)
+    defaults = {
+        "lanes": Lanes(workers=workers, max_small=small, max_pixels_in_work=pixels),
+        "max_answer_bytes": 2**25,
+        "memory_bytes": 2**29,
+        "timeout_s": 20.0,
+        "unpack": bytes,
+        "on_hang": AsyncMock(),
+    }
     pool = WorkerPool(work=work, **{**defaults, **options})
     pool.start()
     try:

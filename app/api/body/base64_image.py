@@ -32,7 +32,10 @@ def decode(text: str | memoryview) -> Upload:
             step = step[:escape]  # it may go on in the next step
         piece = _plain(step)
         if place == 0:
-            piece = _without_prefix(piece)
+            if _ADDRESS.match(piece):
+                raise MalformedRequest("The service does not fetch addresses: send the image itself in base64.")
+            if prefix := _DATA_URL.match(piece):
+                piece = piece[prefix.end() :]
         place += len(step)
         piece = left + piece
         whole = len(piece) // 4 * 4
@@ -52,10 +55,3 @@ def _plain(text: bytes) -> bytes:
         for escaped, letter in _ESCAPED.items():
             text = text.replace(escaped, letter)
     return text.translate(None, b" \t\r\n\f\v")
-
-
-def _without_prefix(text: bytes) -> bytes:
-    if _ADDRESS.match(text):
-        raise MalformedRequest("The service does not fetch addresses: send the image itself in base64.")
-    prefix = _DATA_URL.match(text)
-    return text[prefix.end() if prefix else 0 :]

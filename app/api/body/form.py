@@ -46,7 +46,8 @@ async def read_form(request: Request, *, max_images: int) -> list[Upload]:
         said = next((said for theirs, said in REFUSALS.items() if error.message.startswith(theirs)), BROKEN)
         raise MalformedRequest(said.format(max_images=max_images)) from None
     finally:
-        parser.close()
+        for file in parser._files_to_close_on_error:  # Starlette leaves that of a part that is cut off open
+            file.close()
     if not parser.ended:
         raise MalformedRequest(f"{BROKEN} It ends before its last boundary.")
     if not parser.uploads:
@@ -70,11 +71,6 @@ class _FormParser(MultiPartParser):
         self.uploads: list[Upload] = []  # of the parts that have ended
         self.ended = False
         self._upload = Upload()
-
-    def close(self) -> None:
-        """Starlette leaves the file of a part that is cut off open."""
-        for file in self._files_to_close_on_error:
-            file.close()
 
     def on_headers_finished(self) -> None:
         self._charset = "utf-8"  # a header may name any codec of Python, and some take quadratic time

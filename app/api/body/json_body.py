@@ -55,7 +55,9 @@ class JsonBody:
         number = _NUMBER.search(self._body, start, min(end, start + MAX_REST_BYTES))
         if number and end - start >= LARGE_BYTES:
             first = number.start()
-            last = self._last_number(first, end)
+            last = min(_find(self._body, byte, first, end) for byte in (b"{", b"}"))
+            tail = self._body[max(first, last - MAX_REST_BYTES) : last]
+            last -= len(tail) - len(tail.rstrip(_AFTER_NUMBERS))  # where the numbers end
             depth = self._count(b"[", first, last) - self._count(b"]", first, last)
             self._keep(start, first)
             self._add(b"[" * depth)  # so that brackets around them still match
@@ -63,12 +65,6 @@ class JsonBody:
             self._add(b"]" * -depth)
             start = last
         self._keep(start, end)
-
-    def _last_number(self, first: int, end: int) -> int:
-        """Where the numbers from `first` on end."""
-        last = min(_find(self._body, byte, first, end) for byte in (b"{", b"}"))
-        tail = self._body[max(first, last - MAX_REST_BYTES) : last]
-        return last - len(tail) + len(tail.rstrip(_AFTER_NUMBERS))
 
     def _count(self, byte: bytes, start: int, end: int) -> int:
         steps = range(start, end, STEP_BYTES)

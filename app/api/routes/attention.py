@@ -60,7 +60,11 @@ async def attention(
 ) -> Response:
     """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
     if id is None:
-        return JSONResponse(_how_to_ask(services.settings.root_path))
+        root = services.settings.root_path
+        maps = f"{root}/attention/{{id}}"
+        how = f"POST an image to {root}/classify; its answer has an id. Then GET {maps} for the map as a PNG, "
+        parameters = f"{PARAMETERS} (png, json, npy); see {root}/docs"
+        return JSONResponse({"how": f"{how}{maps}/wall for all heads.", "parameters": parameters})
     record = await services.kept(id, request)
     shown = choose(record.maps, services.bundle.manifest, choice)
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
@@ -93,12 +97,3 @@ async def attention(
     }
     recipe = (id, services.bundle.digest, shown.chosen, style, scale)
     return await draw_unless_known(request, services.drawings, recipe=recipe, renderers=renderers, format=format)
-
-
-def _how_to_ask(root_path: str) -> dict[str, str]:
-    maps = f"{root_path}/attention/{{id}}"
-    return {
-        "how": f"POST an image to {root_path}/classify; its answer has an id. Then GET {maps} for the map as a PNG, "
-        f"{maps}/wall for all heads.",
-        "parameters": f"{PARAMETERS} (png, json, npy); see {root_path}/docs",
-    }

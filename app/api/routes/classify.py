@@ -3,10 +3,10 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel
 
-from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.image_request import IMAGE_BODY, ImageRequest
 from app.api.image_results import FailedResult, ImageInfo, aside_if_many, results
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
@@ -41,7 +41,7 @@ router = APIRouter(tags=["images"])
     responses=problems(400, 408, 409, 413, 415, 422),
 )
 async def classify(
-    image_request: ImageRequestDep,
+    request: Request,
     services: ServicesDep,
     top_k: Annotated[
         int | None,
@@ -56,6 +56,7 @@ async def classify(
     """Repeating a request is harmless: it gives the same scores and a new id. `parameters` in JSON may have `top_k`."""
     if not services.bundle.manifest.labels:
         raise NoClasses
+    image_request = ImageRequest(request, services)
     images, of_body = await image_request.read(max_images=services.settings.max_images_per_request)
     outcomes = await image_request.run(images, attention=attention, success="classified")
     top_k = of_body.top_k or top_k

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.image_request import IMAGE_BODY, ImageRequestDep
+from app.api.image_request import IMAGE_BODY, ImageRequest
 from app.api.image_results import FailedResult, ImageInfo, refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
@@ -43,7 +43,6 @@ router = APIRouter(tags=["images"])
 )
 async def embed(
     request: Request,
-    image_request: ImageRequestDep,
     services: ServicesDep,
     normalize: Annotated[bool, Query(description="Divide each embedding by its Euclidean norm")] = False,
     attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = False,
@@ -53,6 +52,7 @@ async def embed(
     With `Accept: application/x-npy` the answer is one float32 array (images, features). If one image fails, it is a
     problem.
     """
+    image_request = ImageRequest(request, services)
     images, _ = await image_request.read(max_images=services.settings.max_images_per_request)
     outcomes = await image_request.run(images, attention=attention, success="embedded")
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":

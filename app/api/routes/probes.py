@@ -6,7 +6,6 @@ from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from app.api.services import ServicesDep
 from app.door.problems import problems
 from app.errors import Unavailable
-from app.lifecycle import Lifecycle
 
 router = APIRouter(tags=["probes"])
 
@@ -14,7 +13,7 @@ router = APIRouter(tags=["probes"])
 @router.get("/livez", summary="Is the process alive?", responses=problems())
 async def livez(services: ServicesDep) -> dict[str, str]:
     """200 while the process is alive. 503 once it has failed and only a restart helps."""
-    check_alive(services.lifecycle)
+    check(services.lifecycle.failure)
     return {"status": "alive"}
 
 
@@ -23,7 +22,7 @@ async def readyz(services: ServicesDep) -> dict[str, str]:
     """200 while the process takes requests. 503 once it is stopping or has failed. Before the model is warm, nothing
     listens at the port.
     """
-    check_ready(services.lifecycle)
+    check(services.lifecycle.reason)
     return {"status": "ready"}
 
 
@@ -33,13 +32,7 @@ async def metrics(services: ServicesDep) -> Response:
     return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def check_alive(lifecycle: Lifecycle) -> None:
-    """Raises Unavailable once only a restart helps."""
-    if lifecycle.failure:
-        raise Unavailable(lifecycle.failure)
-
-
-def check_ready(lifecycle: Lifecycle) -> None:
-    """Raises Unavailable once the process takes no more requests."""
-    if lifecycle.reason:
-        raise Unavailable(lifecycle.reason)
+def check(reason: str | None) -> None:
+    """Raises Unavailable if there is a reason for it."""
+    if reason:
+        raise Unavailable(reason)

@@ -8,10 +8,9 @@ import time
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
-from app.api.image_request import ImageRequestDep
+from app.api.image_request import ImageRequest
 from app.api.image_results import Outcome, aside_if_many
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep
@@ -24,20 +23,18 @@ from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems
 from app.errors import MalformedRequest
 
-BODY = {"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}}
-
 router = APIRouter(tags=["Open Inference Protocol"])
 described = partial(
     router.post,
     summary="Classify images in tensors",
     responses=problems(400, 404, 408, 413, 415, 422),
-    openapi_extra=BODY,
+    openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}},
 )
 
 
 @described(INFER_VERSION, operation_id="infer_of_version")
 @described(INFER)
-async def infer(request: Request, image_request: ImageRequestDep, services: ServicesDep, name: NamedDep) -> Response:
+async def infer(request: Request, services: ServicesDep, name: NamedDep) -> Response:
     """The images are UINT8 pixels of the network's input size, or BYTES of encoded images.
 
     The parameter `attention` keeps their maps; the answer's parameter `ids` has their ids, with commas between.
@@ -54,7 +51,7 @@ async def infer(request: Request, image_request: ImageRequestDep, services: Serv
     attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):
         request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
-    outcomes = await image_request.run(images, attention=attention, success="classified")
+    outcomes = await ImageRequest(request, services).run(images, attention=attention, success="classified")
     processed = _succeeded(outcomes)
     found = await aside_if_many(
         lambda: [(output, _tensor(services, processed, output)) for output in outputs],
@@ -89,40 +86,29 @@ def wanted(head: Head, services: Services) -> list[Output]:
             raise MalformedRequest(f"The parameter {name[:64]} is reserved.")
     known = tensors(services)
     binary = flag(head.parameters, "binary_data_output")
-    model = model_name(services)
     requested = head.outputs or [RequestedOutput(name=next(iter(known)))]
-    outputs = [_wanted(output, known, model, binary) for output in requested]
+    outputs = []
+    for name, parameters in ((output.name, output.parameters) for output in requested):
+        if name not in known:
+            raise MalformedRequest(f"unexpected inference output {name!r} for model {model_name(services)!r}")
+        classes = count(parameters, "classification")
+        if "classification" in parameters and not classes:
+            raise MalformedRequest("The parameter classification must be at least 1.")
+        if classes and name == "embedding":
+            raise MalformedRequest(
+                "An embedding has no classes to name: ask for the classification of scores or logits."
+            )
+        as_binary = flag(parameters, "binary_data", default=binary)
+        outputs.append(Output(name, classes=min(classes, known[name]), binary=as_binary))
     if len({output.name for output in outputs}) < len(outputs):
         raise MalformedRequest("An output is asked for twice.")
     return outputs
 
 
-def _wanted(output: RequestedOutput, widths: dict[str, int], model: str, binary: bool) -> Output:
-    """`binary` is what the request says of all its outputs."""
-    if output.name not in widths:
-        raise MalformedRequest(f"unexpected inference output {output.name!r} for model {model!r}")
-    classes = count(output.parameters, "classification")
-    if "classification" in output.parameters and not classes:
-        raise MalformedRequest("The parameter classification must be at least 1.")
-    if classes and output.name == "embedding":
-        raise MalformedRequest("An embedding has no classes to name: ask for the classification of scores or logits.")
-    return Output(
-        output.name,
-        classes=min(classes, widths[output.name]),
-        binary=flag(output.parameters, "binary_data", default=binary),
-    )
-
-
 def _tensor(services: Services, images: list[Processed], output: Output) -> Values:
-    values = np.stack([_values(services, image, output.name) for image in images]).astype(np.float32)
-    if not output.classes:
-        return values
+    if output.name == "embedding":
+        return np.stack([image.embedding for image in images]).astype(np.float32)
     logits = np.stack([image.logits for image in images])
-    return named_classes(values, logits, services.bundle.manifest.labels, output.classes)
-
-
-def _values(services: Services, image: Processed, name: str) -> npt.NDArray[np.floating]:
-    """(classes,) or (features,)."""
-    if name == "scores":
-        return services.scoring.scores(image.logits)
-    return image.logits if name == "logits" else image.embedding
+    rows = logits if output.name == "logits" else [services.scoring.scores(row) for row in logits]
+    values = np.asarray(rows, np.float32)
+    return named_classes(values, logits, services.scoring.labels, output.classes) if output.classes else values

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 
-from app.api.routes.probes import check_alive, check_ready
+from app.api.routes.probes import check
 from app.api.services import Services, ServicesDep
 from app.api.v2.request import IMAGES
 from app.door.problems import problems
@@ -66,21 +66,21 @@ async def server(request: Request) -> dict[str, Any]:
 @router.get("/health/live", summary="Is the process alive?", responses=problems())
 async def live(services: ServicesDep) -> dict[str, bool]:
     """As /livez."""
-    check_alive(services.lifecycle)
+    check(services.lifecycle.failure)
     return {"live": True}
 
 
 @router.get("/health/ready", summary="Does the process take requests?", responses=problems())
 async def ready(services: ServicesDep) -> dict[str, bool]:
     """As /readyz."""
-    check_ready(services.lifecycle)
+    check(services.lifecycle.reason)
     return {"ready": True}
 
 
 @of_model("/versions/{version}/ready", operation_id="model_ready_of_version", summary="Is the model ready?")
 @of_model("/ready", summary="Is the model ready?")
 async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
-    check_ready(services.lifecycle)
+    check(services.lifecycle.reason)
     return {"name": name, "ready": True}
 
 

@@ -95,17 +95,13 @@ async def _json(body: BodyReader, head_length: str | None) -> bytes:
         if await body.more():
             raise MalformedRequest(f"JSON of more than {MAX_JSON_BYTES:,} bytes is not read: send tensors in binary.")
         return _joined(upload)
-    length = int(head_length) if re.fullmatch("[0-9]{1,9}", head_length) else 0
-    if not 0 < length <= MAX_HEAD_BYTES:
-        raise _bad_length(MAX_HEAD_BYTES, head_length)
-    upload = await body.take(length)
-    if len(upload) < length:
-        raise _bad_length(len(upload), head_length)
-    return _joined(upload)
-
-
-def _bad_length(most: int, length: str) -> MalformedRequest:
-    return MalformedRequest(f"inference header size should be in range (1, {most}), got: {length[:20]}")
+    length, most = int(head_length) if re.fullmatch("[0-9]{1,9}", head_length) else 0, MAX_HEAD_BYTES
+    if 0 < length <= most:
+        upload = await body.take(length)
+        if len(upload) == length:
+            return _joined(upload)
+        most = len(upload)
+    raise MalformedRequest(f"inference header size should be in range (1, {most}), got: {head_length[:20]}")
 
 
 def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Sequence[Image] | None]:

@@ -67,8 +67,9 @@ async def test_a_drawing_past_its_deadline_counts_until_it_ends(drawings, go_on)
     with pytest.raises(Overloaded):
         await drawings.draw(bytes, deadline=math.inf)
     go_on.set()
-    while drawings._in_work:
+    while not drawings._places.acquire(blocking=False):
         await asyncio.sleep(0.001)
+    drawings._places.release()
     assert await drawings.draw(bytes, deadline=math.inf) == b""
 
 

@@ -42,7 +42,7 @@ def uploads(*messages: bytes | dict[str, Any] | Exception, content_type: str | N
     scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
     admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
     with closing(JsonReader(admission=admission)) as reader:
-        request = ImageRequest(request=Request(scope, receive), services=SimpleNamespace(json_reader=reader))
+        request = ImageRequest(Request(scope, receive), SimpleNamespace(json_reader=reader))
         return asyncio.run(request.read(max_images=3))[0]
 
 

@@ -81,7 +81,7 @@ async def test_an_image_that_hangs_is_remembered_even_if_its_caller_has_left(sta
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.1):
                 await intake.prepare(Upload(star + SPIN), thumbnail=True)
-        while not await intake._quarantine.holds(Upload(star + SPIN)):
+        while not await intake.quarantine.holds(Upload(star + SPIN)):
             await asyncio.sleep(0.05)
 
 
@@ -191,8 +191,8 @@ async def test_a_large_image_that_has_to_wait_for_another_is_sent_again(prepare,
 def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibibytes, options, workers, megapixels):
     monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
     monkeypatch.setattr("app.images.intake.allowed_memory", lambda: int(gibibytes * 2**30))
-    intake = open_intake(settings=Settings(**options), spec=PREPARER._spec)
-    assert len(intake._pool._workers) == workers
+    intake = open_intake(settings=Settings(**options), spec=PREPARER.spec)
+    assert len(intake.pool._workers) == workers
     assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
 
 
@@ -201,7 +201,7 @@ def test_the_largest_answer_fits_its_limit(encode):
     spec, thumbnail_px = spec_of((64, 64)), 512
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
     answer = preparer_of(spec, thumbnail_px=thumbnail_px)(encode(noise), even_large=True, thumbnail=True)
-    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)._pool
+    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec).pool
     assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
 
 

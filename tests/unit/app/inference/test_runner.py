@@ -122,7 +122,7 @@ async def running(model: FakeModel, lifecycle: Lifecycle) -> AsyncIterator[Batch
     runner = model.runner = Runner(batcher=Batcher(), lifecycle=lifecycle)
     assert runner.start(model.opened) is model
     try:
-        yield runner._batcher
+        yield runner.batcher
     finally:
         model.gate.set()
         await asyncio.to_thread(runner.stop)
