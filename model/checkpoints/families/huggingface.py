@@ -14,7 +14,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_images import describe_images
-from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, Json
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, SIGLIP, Json
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import fit_positions, grid_of, join_blocks, pair
 from model.config import ViTConfig
@@ -62,11 +62,9 @@ NAMES = (
     (r"^distillation_classifier\.", "head_dist."),
 )
 # A mask token is for masked image modelling, a decoder is of ViTMAEForPreTraining. The index is computed from the grid;
-# early files contain it. The rest is of text towers and of the comparison with text.
-DROPPED = (
-    r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.(relative_position_index|position_ids)"
-    r"|text_model\..*|text_projection\.weight|logit_(scale|bias)"
-)
+# early files contain it.
+DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_index"
+OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids"
 # As in pipelines/image_classification.py.
 SCORES: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
 TEXTS = "text_model.embeddings.token_embedding.weight"
@@ -91,7 +89,7 @@ def describe(source: Source, facts: Facts) -> Description:
             else "there is no config.json beside these weights of transformers: download it from their source"
         )
     kind, stated, tower, in_file = KINDS[model_type], _stated(source), _tower(source), source.names
-    source = source.renamed(NAMES, dropping=DROPPED)
+    source = _renamed(source)
     architectures = source.config.get("architectures")
     architecture: str = architectures[0] if architectures else f"a {model_type} model"
     classes = source.shape("head.weight")[0] if "head.weight" in source else 0
@@ -161,13 +159,11 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config, state = description.config, source.renamed(NAMES, dropping=DROPPED).tensors()
+    config, state = description.config, _renamed(source).tensors()
     # ...ForImageClassification does not use what is for other outputs.
-    used = {
-        "pre_logits.": config.representation_size,
-        "attn_pool.": config.pools_by_attention,
-        "norm.": config.final_norm != "none",
-    }
+    used = {"pre_logits.": config.representation_size, "norm.": config.final_norm != "none"}
+    if KINDS[source.config["model_type"]] is SIGLIP:
+        used["attn_pool."] = config.pools_by_attention
     unused = tuple(layer for layer, is_used in used.items() if not is_used)
     state = {name: tensor for name, tensor in state.items() if not name.startswith(unused)}
     join_blocks(state, config)
@@ -186,6 +182,11 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
                 summed = torch.stack(tables).sum(dim=0)
                 state[name] = resize_relative_bias(summed, grid, config.grid, config.position_resize)
     return state
+
+
+def _renamed(source: Source) -> Source:
+    compares = KINDS[source.config["model_type"]].compares
+    return source.renamed(NAMES, dropping=f"{DROPPED}|{OF_TEXTS}" if compares else DROPPED)
 
 
 def _stated(source: Source) -> Json:

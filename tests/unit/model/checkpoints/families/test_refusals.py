@@ -32,6 +32,8 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
         ("google-vit-jax", {"tensors": with_more(OTHER_PATCHES)}, "8 x 4 pixels"),
         (VIT, {"tensors": without("classifier")}, "holds ViTForImageClassification without classifier.weight"),
         (VIT, {"tensors": with_more({ADAPTER: torch.zeros(1)})}, f"unused: {ADAPTER}"),
+        (VIT, {"tensors": with_more({"logit_scale": torch.zeros(1)})}, "unused: logit_scale"),
+        ("huggingface-clip-classifier", {"tensors": with_more({"head.probe": torch.zeros(1)})}, "unused: head.probe"),
         (VIT, {"tensors": with_more(POOLER), "architectures": ["ViTModel"]}, "names ViTModel, which has no classifier"),
         (CLASSIFIER, {"architectures": ["CLIPVisionModel"]}, "names CLIPVisionModel, which has no classifier"),
         (VIT, {"model_type": "swin"}, "model_type swin; supported are vit, "),
