@@ -56,6 +56,10 @@ class Block(EncoderBlock):
 class ResPostBlock(EncoderBlock):
     """Attention or MLP, then norm, then the residual sum (Swin v2, arXiv 2111.09883; timm ResPostBlock)."""
 
+    def __init__(self, config: ViTConfig) -> None:
+        super().__init__(config)
+        del self.ls1, self.ls2
+
     def attended(self, tokens: Tensor) -> Tensor:
         return self.norm1(self.attn(tokens))
 
