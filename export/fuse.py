@@ -17,7 +17,7 @@ def fuse(model: ir.Model) -> None:
     """Change `model` in place: attention adds no biases to keys and values, and each sum of the residual stream is one
     operator with the bias before it and the norm after it, which computes in float32.
     """
-    rewrite(model, [BiasesAfterAttention.rule()])  # type: ignore[no-untyped-call]
+    rewrite(model, [BiasesAfterAttention.rule()])  # type: ignore[no-untyped-call]  # onnxscript gives it no types
     fuse_skip_layer_normalization(model)
     RemoveUnusedNodesPass()(model)
 

@@ -61,7 +61,8 @@ class Intake:
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
-        (height, width, _), small = pixels.shape, b""
+        height, width, _ = pixels.shape
+        small = b""
         if thumbnail:
             small = await asyncio.to_thread(thumbnail_of, Image.fromarray(pixels), self.thumbnail_px)
         size, box = (width, height), Box(0, 0, width, height)

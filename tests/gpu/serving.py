@@ -1,7 +1,7 @@
 """The whole service: JPEG in, JSON out, over loopback, from load generators on the same cores."""
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -35,31 +35,21 @@ SERVED = ("b16-fp16", "s16-fp16")
 
 
 def measure(place: Place) -> Tables:
-    return {
-        "rates": [
-            rates
-            for name, bundle in place.bundles(*SERVED).items()
-            for rates in served(name, bundle.folder, seconds=place.seconds)
-        ]
-    }
+    return {"rates": of_bundles(served, place, *SERVED)}
 
 
 def measure_replicas(place: Place) -> Tables:
-    return {
-        "rates": [
-            rates
-            for name, bundle in place.bundles(SERVED[0]).items()
-            for rates in replicated(name, bundle.folder, seconds=place.seconds)
-        ]
-    }
+    return {"rates": of_bundles(replicated, place, SERVED[0])}
 
 
 def measure_overload(place: Place) -> Tables:
     """`place.seconds` is a window's; there are eight."""
-    rows: Rows = []
-    for name, bundle in place.bundles(SERVED[0]).items():
-        rows += overloaded(name, bundle.folder, seconds=place.seconds)
-    return {"windows": rows}
+    return {"windows": of_bundles(overloaded, place, SERVED[0])}
+
+
+def of_bundles(measured: Callable[..., Rows], place: Place, *names: str) -> Rows:
+    bundles = place.bundles(*names).items()
+    return [row for name, bundle in bundles for row in measured(name, bundle.folder, seconds=place.seconds)]
 
 
 def served(name: str, folder: Path, *, seconds: float) -> Rows:

@@ -13,7 +13,7 @@ KEY = "a-key"
 
 
 def metric(port: int, name: str) -> float:
-    """What the server at this port counts under a name and its labels; 0 for what has not happened yet."""
+    """The number of a metric with these labels, at the server of this port; 0 before it is first counted."""
     text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
     return sum(map(float, re.findall(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)))
 
