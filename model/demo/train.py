@@ -18,6 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from model.config import ViTConfig
@@ -126,7 +127,7 @@ class Shapes:
         of_patches = F.cross_entropy(patch_logits.flatten(0, 1), patch_labels.flatten())
         return F.cross_entropy(self.network.classify(tokens), labels) + of_patches
 
-    def measure(self, network: VisionTransformer) -> None:
+    def measure(self) -> None:
         """Nothing is held out while it learns: new images are drawn to evaluate it."""
 
 
@@ -151,7 +152,10 @@ def train(recipe: Recipe, *, data: Dataset | None = None, work: Path | None = No
         steps_per_epoch=math.ceil(len(data.labels) / recipe.batch),
         schedule=linear,
         warm_up=recipe.warm_up,
-        average_decay=recipe.average_decay,
     )
-    objective, beside = Shapes(network, patch_head, data, recipe), [patch_head]
-    return learn(network, objective, course, optimisers, title="training", beside=beside, snapshot=snapshot).network
+    averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(recipe.average_decay))
+    optimisers[-1].register_step_post_hook(lambda *_: averaged.update_parameters(network))
+    objective, beside = Shapes(network, patch_head, data, recipe), [patch_head, averaged]
+    learn(objective, course, optimisers, beside=beside, snapshot=snapshot)
+    assert isinstance(averaged.module, VisionTransformer)
+    return averaged.module.eval()

@@ -35,8 +35,8 @@ class Classification:
             logits = self.network(images)
         return F.cross_entropy(logits, self.batches.classes(step, device))
 
-    def measure(self, network: VisionTransformer) -> Measured | None:
-        return None if self.held_out is None else measure(network, self.held_out, self.preprocessing)
+    def measure(self) -> Measured | None:
+        return None if self.held_out is None else measure(self.network, self.held_out, self.preprocessing)
 
 
 @contextmanager

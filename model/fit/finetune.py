@@ -16,8 +16,8 @@ from model.fit.augment import Augmentation
 from model.fit.batches import Batches
 from model.fit.choosing import divide, worse
 from model.fit.classification import Classification
-from model.fit.fitted import Fitted
-from model.fit.loop import Course, Diverged, Learned, learn
+from model.fit.fitted import Fitted, Point
+from model.fit.loop import Course, Diverged, learn
 from model.fit.measure import Measured, logits, measured
 from model.fit.network import Read, best_device, with_new_head
 from model.fit.optimiser import cosine, optimiser
@@ -70,12 +70,12 @@ def finetune(
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work)
     choice = runs.choice()
-    learned = runs.whole(choice)
+    learned, history = runs.whole(choice)
     taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
     tried = {name: asdict(result) for name, result in choice.tried.items()}
     return Fitted(
-        model=learned.network.cpu(),
-        history=learned.history,
+        model=learned.cpu(),
+        history=history,
         recipe={"method": "finetune", **asdict(taken), "rate": choice.rate, "tried": tried},
     )
 
@@ -127,11 +127,12 @@ class _Runs:
                     return _Choice(rate, flip, tried)
         return _Choice(None, flip, tried)
 
-    def whole(self, choice: _Choice) -> Learned:
-        start = self._probed(None)
-        if choice.rate is None:
-            return Learned(network=start, history=())
-        return self._run(start, None, rate=choice.rate, flip=choice.flip, epochs=self.epochs, title="fine-tuning")
+    def whole(self, choice: _Choice) -> tuple[VisionTransformer, tuple[Point, ...]]:
+        """The network in the end, and its curves."""
+        network, rate = self._probed(None), choice.rate
+        if rate is None:
+            return network, ()
+        return network, self._run(network, None, rate=rate, flip=choice.flip, epochs=self.epochs, title="fine-tuning")
 
     def _short(self, rate: float, start: VisionTransformer, rows: Tensor, others: Samples, *, flip: bool) -> Tensor:
         """The logits that a short run from `rows` gives for others, NaN if it diverged.
@@ -161,7 +162,7 @@ class _Runs:
 
     def _run(
         self, network: VisionTransformer, rows: Tensor | None, *, rate: float, flip: bool, epochs: float, title: str
-    ) -> Learned:
+    ) -> tuple[Point, ...]:
         """From some of the images, or from all, with curves of the held-out images."""
         recipe, held_out = self.recipe, self.held_out if rows is None else None
         batches = Batches(
@@ -175,4 +176,4 @@ class _Runs:
         objective = Classification(network, self.preprocessing, batches, held_out)
         course = Course.over(epochs, batches, cosine, warm_up_share=WARM_UP, clip=CLIP)
         snapshot = Snapshot(self.work, title, identity=self.identity)
-        return learn(network, objective, course, [optimiser(network, rate=rate)], title=title, snapshot=snapshot)
+        return learn(objective, course, [optimiser(network, rate=rate)], snapshot=snapshot)

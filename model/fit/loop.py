@@ -9,7 +9,6 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from tqdm import tqdm
 
 from model.fit.batches import Batches
@@ -29,10 +28,14 @@ class Diverged(ValueError):
 class Objective(Protocol):
     """The loss to minimise. `loss` depends on its step and on the weights alone."""
 
+    @property
+    def network(self) -> VisionTransformer:
+        """What learns."""
+
     def loss(self, step: int) -> Tensor:
         """The mean loss of the batch of this step."""
 
-    def measure(self, network: VisionTransformer) -> Measured | None:
+    def measure(self) -> Measured | None:
         """On held-out images, for the curves, or None if there are none. It chooses nothing."""
 
 
@@ -43,7 +46,6 @@ class Course:
     schedule: Schedule
     warm_up: int  # steps
     clip: float = 1.0  # largest norm of the network's gradient (paper, Tables 3 and 4)
-    average_decay: float | None = None  # the moving average of the weights is what is measured and given
 
     @classmethod
     def over(cls, epochs: float, batches: Batches, schedule: Schedule, *, warm_up_share: float, clip: float) -> Self:
@@ -51,12 +53,6 @@ class Course:
         steps = max(1, round(epochs * batches.steps_per_epoch))
         warm_up, in_epoch = round(warm_up_share * steps), batches.steps_per_epoch
         return cls(steps=steps, steps_per_epoch=in_epoch, schedule=schedule, warm_up=warm_up, clip=clip)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Learned:
-    network: VisionTransformer  # in eval mode, of the last step
-    history: tuple[Point, ...]
 
 
 @dataclass
@@ -68,55 +64,48 @@ class Progress:
 
 
 def learn(
-    network: VisionTransformer,
     objective: Objective,
     course: Course,
     optimisers: Sequence[Optimizer],
     *,
-    title: str,
     beside: Sequence[nn.Module] = (),
     snapshot: Snapshot,
-) -> Learned:
-    """Run the course, or what is left of it after the snapshot. `beside` are modules that learn with the network.
+) -> tuple[Point, ...]:
+    """Run the course, or what is left of it after the snapshot, and give the curves.
 
+    The network is then in eval mode. `beside` are modules that change with it.
     On the CPU with the same number of threads, a run that goes on ends with the weights of one that was never
     interrupted, bit by bit. Raises Diverged, and ValueError if the snapshot is of another run.
     """
-    device = next(network.parameters()).device
-    averaged = None
-    if course.average_decay is not None:
-        averaged = AveragedModel(network, multi_avg_fn=get_ema_multi_avg_fn(course.average_decay))
-    measured = network if averaged is None else averaged.module
-    assert isinstance(measured, VisionTransformer)
-    modules = nn.ModuleList([network, *beside, *([] if averaged is None else [averaged])])
+    network = objective.network
+    modules = nn.ModuleList([network, *beside])
     rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
     run = _restored(snapshot, modules, optimisers)
-    bar = tqdm(initial=run.step, total=course.steps, desc=title, unit="step", mininterval=2)
+    bar = tqdm(initial=run.step, total=course.steps, desc=snapshot.title, unit="step", mininterval=2)
     while run.step < course.steps:
         factor = course.schedule(run.step, course.steps, course.warm_up)
         for optimiser, largest in zip(optimisers, rates, strict=True):
             for group, rate in zip(optimiser.param_groups, largest, strict=True):
                 group["lr"] = rate * factor
-        with _mixed_precision(device):
+        with _mixed_precision(next(network.parameters()).device):
             loss = objective.loss(run.step)
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), course.clip)
         for optimiser in optimisers:
             optimiser.step()
             optimiser.zero_grad()
-        if averaged is not None:
-            averaged.update_parameters(network)
         run.loss, run.since, run.step = run.loss + loss.detach().double(), run.since + 1, run.step + 1
         ended = run.step % course.steps_per_epoch == 0 or run.step == course.steps
         if ended or run.step % max(1, course.steps // POINTS) == 0:
-            _add_point(run, course, objective if ended else None, measured, rate=max(rates[0]) * factor)
+            _add_point(run, course, objective if ended else None, rate=max(rates[0]) * factor)
             bar.set_postfix(loss=f"{run.history[-1].train_loss:.3f}")
         bar.update()
         if snapshot.due or run.step == course.steps:
             weights = {"modules": modules.state_dict(), "optimisers": [each.state_dict() for each in optimisers]}
             snapshot.save({**asdict(run), **weights})
     bar.close()
-    return Learned(network=measured.eval(), history=tuple(run.history))
+    network.eval()
+    return tuple(run.history)
 
 
 def _mixed_precision(device: torch.device) -> AbstractContextManager[object]:
@@ -125,12 +114,10 @@ def _mixed_precision(device: torch.device) -> AbstractContextManager[object]:
     return torch.autocast("cuda", dtype=torch.bfloat16) if has_it else nullcontext()
 
 
-def _add_point(
-    run: Progress, course: Course, objective: Objective | None, network: VisionTransformer, *, rate: float
-) -> None:
+def _add_point(run: Progress, course: Course, objective: Objective | None, *, rate: float) -> None:
     """With `objective`, held-out images are measured."""
     loss = float(run.loss) / run.since
-    held_out = objective.measure(network) if objective and math.isfinite(loss) else None
+    held_out = objective.measure() if objective and math.isfinite(loss) else None
     if not math.isfinite(loss if held_out is None else held_out.loss):
         raise Diverged(f"the loss is no finite number after step {run.step}: a lower learning rate may help")
     point = Point(

@@ -67,11 +67,11 @@ def masked(
     course = Course.over(recipe.epochs, batches, cosine, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
     objective = MaskedPatches(network, colours, preprocessing, batches, held_out)
     adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay, beside=[colours])
-    learned = learn(network, objective, course, [adam], title="masked patches", beside=[colours], snapshot=snapshot)
-    seen = objective.measure(learned.network)
+    history = learn(objective, course, [adam], beside=[colours], snapshot=snapshot)
+    seen = objective.measure()
     return Fitted(
-        model=learned.network.cpu(),
-        history=learned.history,
+        model=network.cpu(),
+        history=history,
         figures={} if seen is None else {"colour_accuracy": seen.accuracy, "loss": seen.loss},
         recipe={"method": "masked", **asdict(recipe)},
     )
@@ -130,11 +130,11 @@ class MaskedPatches:
 
     def loss(self, step: int) -> Tensor:
         pixels = self.batches.pixels(step, self.colours.mask.device)
-        logits, targets = self._predict(self.network, pixels, generator(self.batches.seed, Draw.CORRUPTION, step))
+        logits, targets = self._predict(pixels, generator(self.batches.seed, Draw.CORRUPTION, step))
         return F.cross_entropy(logits, targets)
 
     @torch.no_grad()
-    def measure(self, network: VisionTransformer) -> Measured | None:
+    def measure(self) -> Measured | None:
         """Of the corrupted patches, which are the same each time."""
         if self.held_out is None:
             return None
@@ -142,14 +142,15 @@ class MaskedPatches:
         for number, pixels in enumerate(self.held_out.pixels.split(CHUNK)):
             chance = generator(self.batches.seed, Draw.MEASUREMENT, number)
             shown = pixels.to(self.colours.mask.device).permute(0, 3, 1, 2).float()
-            logits, targets = self._predict(network, shown, chance)
+            logits, targets = self._predict(shown, chance)
             loss += F.cross_entropy(logits.double(), targets, reduction="sum").item()
             right, count = right + (logits.argmax(1) == targets).sum().item(), count + len(targets)
         return Measured(loss=loss / count, accuracy=right / count)
 
-    def _predict(self, network: VisionTransformer, pixels: Tensor, chance: torch.Generator) -> tuple[Tensor, Tensor]:
+    def _predict(self, pixels: Tensor, chance: torch.Generator) -> tuple[Tensor, Tensor]:
         """Logits (K, COLOURS) and colours (K,) of the corrupted patches of pixels (B, 3, height, width), 0 to 255."""
-        colours = mean_colours(pixels, network.config.patch_size)
+        network, config = self.network, self.network.config
+        colours = mean_colours(pixels, config.patch_size)
         images, patches_each = colours.shape
         corruption = Corruption.draw(images, patches_each, chance, pixels.device)
 
@@ -158,7 +159,7 @@ class MaskedPatches:
 
         with network.patch_embed.register_forward_hook(corrupt):
             tokens = network.encode(normalise(pixels, self.preprocessing))
-        patches = tokens[:, len(network.config.prefix) :, -network.config.width :]
+        patches = tokens[:, len(config.prefix) :, -config.width :]
         return self.colours(patches[corruption.corrupted]), colours[corruption.corrupted]
 
 

@@ -69,6 +69,5 @@ def pretrain(
     course = Course.over(recipe.epochs, batches, linear, warm_up_share=recipe.warm_up_share, clip=recipe.clip)
     objective = Classification(network, preprocessing, batches, held_out, dropout_share=recipe.dropout)
     adam = optimiser(network, rate=recipe.rate, weight_decay=recipe.weight_decay)
-    learned = learn(network, objective, course, [adam], title="pre-training", snapshot=snapshot)
-    taken = {"method": "pretrain", **asdict(recipe)}
-    return Fitted(model=learned.network.cpu(), history=learned.history, recipe=taken)
+    history = learn(objective, course, [adam], snapshot=snapshot)
+    return Fitted(model=network.cpu(), history=history, recipe={"method": "pretrain", **asdict(recipe)})

@@ -21,9 +21,9 @@ SAMPLED = 256  # images that are read to tell samples from others
 class Snapshot:
     """One file, replaced as a whole, or without a folder none. `identity` says which run it is of, by name."""
 
-    def __init__(self, folder: Path | None, name: str, *, identity: dict[str, Any]) -> None:
-        self.path = None if folder is None else folder / f"{name}.pt"
-        self.identity = identity
+    def __init__(self, folder: Path | None, title: str, *, identity: dict[str, Any]) -> None:
+        self.path = None if folder is None else folder / f"{title}.pt"
+        self.title, self.identity = title, identity
         self._written = time.monotonic()
 
     def load(self) -> dict[str, Any] | None:
