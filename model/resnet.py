@@ -22,7 +22,7 @@ GROUPS = 32
 class StdConv2d(nn.Conv2d):
     """A bias-free convolution whose kernel has mean 0 and variance 1 for each output channel (arXiv 1903.10520)."""
 
-    def __init__(self, channels: int, width: int, *, size: int, stride: int = 1, numerics: Numerics) -> None:
+    def __init__(self, channels: int, width: int, *, size: int, stride: int = 1, numerics: Numerics = "timm") -> None:
         super().__init__(channels, width, kernel_size=size, stride=stride, bias=False)
         self.numerics = numerics
 
@@ -42,55 +42,40 @@ def pad_same(x: Tensor, size: int, stride: int) -> Tensor:
     return F.pad(x, (across // 2, across - across // 2, down // 2, down - down // 2))
 
 
-def group_norm(width: int, numerics: Numerics) -> nn.GroupNorm:
-    return nn.GroupNorm(GROUPS, width, eps=1e-6 if numerics == "flax" else 1e-5)
-
-
 class Root(nn.Module):
     """Images (B, 3, height, width) to (B, 64, height / 4, width / 4)."""
 
-    def __init__(self, *, numerics: Numerics) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.conv = StdConv2d(3, ROOT_WIDTH, size=7, stride=2, numerics=numerics)
-        self.norm = group_norm(ROOT_WIDTH, numerics)
+        self.conv = StdConv2d(3, ROOT_WIDTH, size=7, stride=2)
+        self.norm = nn.GroupNorm(GROUPS, ROOT_WIDTH)
 
     def forward(self, images: Tensor) -> Tensor:
         x = F.relu(self.norm(self.conv(images)))
         return F.max_pool2d(pad_same(x, 3, 2), kernel_size=3, stride=2)  # after a ReLU, zeros pad as -inf does
 
 
-def shortcut(channels: int, width: int, *, stride: int, numerics: Numerics) -> nn.Sequential:
-    """The projection that carries a unit's input past it where the shape changes."""
-    conv = StdConv2d(channels, width, size=1, stride=stride, numerics=numerics)
-    return nn.Sequential(OrderedDict(conv=conv, norm=group_norm(width, numerics)))
-
-
 class Unit(nn.Module):
-    """A bottleneck: 1x1, 3x3 and 1x1 convolutions around a shortcut."""
+    """A bottleneck: 1x1, 3x3 and 1x1 convolutions around a shortcut, which is a projection where the shape changes."""
 
-    def __init__(self, channels: int, width: int, *, stride: int, numerics: Numerics) -> None:
+    def __init__(self, channels: int, width: int, *, stride: int) -> None:
         super().__init__()
         wide = EXPANSION * width
-        changes = channels != wide or stride != 1
-        self.downsample = shortcut(channels, wide, stride=stride, numerics=numerics) if changes else nn.Identity()
-        self.conv1 = StdConv2d(channels, width, size=1, numerics=numerics)
-        self.norm1 = group_norm(width, numerics)
-        self.conv2 = StdConv2d(width, width, size=3, stride=stride, numerics=numerics)
-        self.norm2 = group_norm(width, numerics)
-        self.conv3 = StdConv2d(width, wide, size=1, numerics=numerics)
-        self.norm3 = group_norm(wide, numerics)
+        self.downsample: nn.Module = nn.Identity()
+        if channels != wide or stride != 1:
+            conv, norm = StdConv2d(channels, wide, size=1, stride=stride), nn.GroupNorm(GROUPS, wide)
+            self.downsample = nn.Sequential(OrderedDict(conv=conv, norm=norm))
+        self.conv1 = StdConv2d(channels, width, size=1)
+        self.norm1 = nn.GroupNorm(GROUPS, width)
+        self.conv2 = StdConv2d(width, width, size=3, stride=stride)
+        self.norm2 = nn.GroupNorm(GROUPS, width)
+        self.conv3 = StdConv2d(width, wide, size=1)
+        self.norm3 = nn.GroupNorm(GROUPS, wide)
 
     def forward(self, x: Tensor) -> Tensor:
         y = F.relu(self.norm1(self.conv1(x)))
         y = F.relu(self.norm2(self.conv2(y)))
         return F.relu(self.downsample(x) + self.norm3(self.conv3(y)))
-
-
-def stage(channels: int, width: int, *, units: int, stride: int, numerics: Numerics) -> nn.Sequential:
-    """Units of one width; the first of them changes the shape."""
-    first = Unit(channels, width, stride=stride, numerics=numerics)
-    others = (Unit(EXPANSION * width, width, stride=1, numerics=numerics) for _ in range(units - 1))
-    return nn.Sequential(OrderedDict(blocks=nn.Sequential(first, *others)))
 
 
 class ResNet(nn.Module):
@@ -102,13 +87,20 @@ class ResNet(nn.Module):
 
     def __init__(self, layers: tuple[int, ...], *, numerics: Numerics) -> None:
         super().__init__()
-        self.stem = Root(numerics=numerics)
+        self.stem = Root()
         self.channels = ROOT_WIDTH
         self.stages = nn.Sequential()
         for i, units in enumerate(layers):
-            width, stride = ROOT_WIDTH << i, 1 if i == 0 else 2
-            self.stages.append(stage(self.channels, width, units=units, stride=stride, numerics=numerics))
-            self.channels = EXPANSION * width
+            width, blocks = ROOT_WIDTH << i, nn.Sequential()
+            for place in range(units):
+                blocks.append(Unit(self.channels, width, stride=2 if i > 0 and place == 0 else 1))
+                self.channels = EXPANSION * width
+            self.stages.append(nn.Sequential(OrderedDict(blocks=blocks)))
+        for module in self.modules():
+            if isinstance(module, StdConv2d):
+                module.numerics = numerics
+            elif isinstance(module, nn.GroupNorm):
+                module.eps = 1e-6 if numerics == "flax" else 1e-5
 
     def forward(self, images: Tensor) -> Tensor:
         return self.stages(self.stem(images))
