@@ -26,7 +26,7 @@ class Dataset:
     labels: tuple[str, ...]  # in the order of their names; none if images have no labels
     train: Part
     held_out: Part
-    left_out: tuple[LeftOut, ...]  # images that cannot be decoded
+    left_out: tuple[LeftOut, ...]  # images that cannot be used
 
     def count(self, part: Part) -> dict[str, int]:
         found = Counter(part.samples.classes.tolist())
@@ -56,7 +56,10 @@ def read_dataset(images: Split, *, train: ImageSpec, held_out: ImageSpec, folder
         for kept, pixels in (learned, judged)
     ]
     return Dataset(
-        labels=() if labels == (UNLABELLED,) else labels, train=parts[0], held_out=parts[1], left_out=tuple(left_out)
+        labels=() if labels == (UNLABELLED,) else labels,
+        train=parts[0],
+        held_out=parts[1],
+        left_out=(*images.left_out, *left_out),
     )
 
 

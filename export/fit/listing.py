@@ -2,12 +2,12 @@
 
 import csv
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from export.folder import SUFFIXES, visible_files
+from model.checkpoints.tensors import first_few
 
 TRAIN, HELD_OUT = "train", "val"
 # Names of folders, in any case; the first that is there.
@@ -119,7 +119,3 @@ def _checked(listing: Listing) -> Listing:
     if strange := sorted({label for _, label in listing.held_out or ()} - {label for _, label in listing.train}):
         raise ValueError(f"the held-out images have labels that no other image has: {first_few(strange)}")
     return listing
-
-
-def first_few(names: Sequence[object]) -> str:
-    return f"{', '.join(str(name) for name in names[:3])}{' and others' if len(names) > 3 else ''}"

@@ -7,17 +7,18 @@ from pathlib import Path
 from shlex import quote
 
 from export.fit.dataset import Dataset, read_dataset
-from export.fit.listing import Listing, first_few, list_images
+from export.fit.listing import Listing, list_images
 from export.fit.methods import Recipe, learn, of_crops
 from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
 from export.fit.report.page import Report
-from export.fit.split import LeftOut, Split, split
+from export.fit.split import Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.families.native import FAMILY, save
 from model.checkpoints.imagenet import names_of
+from model.checkpoints.tensors import first_few
 from model.fit.fitted import Fitted
 from model.fit.masked import MaskedRecipe
 
@@ -54,11 +55,10 @@ def run(
             held_out=image_spec(source.preprocessing),
             folder=work,
         )
-        left_out = (*chosen.left_out, *dataset.left_out)
-        for file, reason in left_out:
+        for file, reason in dataset.left_out:
             print(f"{file} is left out: {reason}", file=sys.stderr)  # noqa: T201
-        if strict and left_out:
-            raise ValueError(f"--strict: images that cannot be used, named above: {len(left_out):,}")
+        if strict and dataset.left_out:
+            raise ValueError(f"--strict: images that cannot be used, named above: {len(dataset.left_out):,}")
         fitted = learn(source, recipe, dataset.train.samples, dataset.held_out.samples, work)
         learned = _checkpoint(source, fitted, dataset, name=out.stem)
         judged = None
@@ -76,8 +76,7 @@ def run(
             dataset=dataset,
             judged=judged,
             headline=headline(learned, judged),
-            notes=tuple(_notes(listing, chosen, dataset, left_out, fitted)),
-            left_out=left_out,
+            notes=tuple(_notes(listing, chosen, dataset, fitted)),
         )
         try:
             write_report(report)
@@ -119,9 +118,7 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
     )
 
 
-def _notes(
-    listing: Listing, chosen: Split, dataset: Dataset, left_out: tuple[LeftOut, ...], fitted: Fitted
-) -> Iterator[str]:
+def _notes(listing: Listing, chosen: Split, dataset: Dataset, fitted: Fitted) -> Iterator[str]:
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
     how = tenth if chosen.chosen else "The held-out images were given"
@@ -129,10 +126,10 @@ def _notes(
     if fitted.recipe.get("rate", ...) is None:
         yield "Fine-tuning could not add to the probe, so the model is the probe."
     yield from (f"{note}." for note in listing.notes)
-    if left_out:
-        yield f"Images that could not be used: {len(left_out):,} ({first_few([file for file, _ in left_out])})."
-    if chosen.copies:
-        yield f"Copies of other images, which were not used: {len(chosen.copies):,} ({first_few(chosen.copies)})."
+    if left_out := [str(file) for file, _ in dataset.left_out]:
+        yield f"Images that could not be used: {len(left_out):,} ({first_few(left_out)})."
+    if copies := [str(file) for file in chosen.copies]:
+        yield f"Copies of other images, which were not used: {len(copies):,} ({first_few(copies)})."
     if chosen.across:
         yield f"Copies of held-out images among those to learn from: {chosen.across:,}."
     counts = dataset.count(dataset.train)

@@ -70,7 +70,10 @@ def finetune(
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work)
     choice = runs.choice()
-    learned, history = runs.whole(choice)
+    learned = runs.probed(None)
+    history: tuple[Point, ...] = ()
+    if choice.rate is not None:
+        history = runs.run(learned, None, rate=choice.rate, flip=choice.flip, epochs=runs.epochs, title="fine-tuning")
     taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
     tried = {name: asdict(result) for name, result in choice.tried.items()}
     return Fitted(
@@ -110,7 +113,7 @@ class _Runs:
         learning, choosing = divide(self.train.classes, self.recipe.seed)
         if not len(choosing) or (len(rates) == 1 and flip is not None):
             return _Choice(rates[-1], bool(flip), {})
-        start = self._probed(learning)
+        start = self.probed(learning)
         others = Samples(pixels=self.train.pixels[choosing], classes=self.train.classes[choosing])
         probed = logits(start, others, self.preprocessing)
         if flip is None:
@@ -127,13 +130,6 @@ class _Runs:
                     return _Choice(rate, flip, tried)
         return _Choice(None, flip, tried)
 
-    def whole(self, choice: _Choice) -> tuple[VisionTransformer, tuple[Point, ...]]:
-        """The network in the end, and its curves."""
-        network, rate = self._probed(None), choice.rate
-        if rate is None:
-            return network, ()
-        return network, self._run(network, None, rate=rate, flip=choice.flip, epochs=self.epochs, title="fine-tuning")
-
     def _short(self, rate: float, start: VisionTransformer, rows: Tensor, others: Samples, *, flip: bool) -> Tensor:
         """The logits that a short run from `rows` gives for others, NaN if it diverged.
 
@@ -147,20 +143,20 @@ class _Runs:
         network = copy.deepcopy(start)
         epochs = min(self.epochs, CHOOSING_STEPS * self.recipe.batch / len(rows))
         try:
-            self._run(network, rows, rate=rate, flip=flip, epochs=epochs, title=title)
+            self.run(network, rows, rate=rate, flip=flip, epochs=epochs, title=title)
             answers = logits(network, others, self.preprocessing)
         except Diverged:
             answers = torch.full((len(others), network.config.num_classes), torch.nan)
         snapshot.save({"logits": answers})
         return answers
 
-    def _probed(self, rows: Tensor | None) -> VisionTransformer:
+    def probed(self, rows: Tensor | None) -> VisionTransformer:
         """The network with the head that these images teach, or all."""
         network, chosen = copy.deepcopy(self.network), slice(None) if rows is None else rows
         fit_head(network, self.features[chosen], self.train.classes[chosen])
         return network
 
-    def _run(
+    def run(
         self, network: VisionTransformer, rows: Tensor | None, *, rate: float, flip: bool, epochs: float, title: str
     ) -> tuple[Point, ...]:
         """From some of the images, or from all, with curves of the held-out images."""

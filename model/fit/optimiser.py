@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from model.vit import VisionTransformer
 
@@ -16,16 +16,14 @@ def optimiser(
     network: VisionTransformer, *, rate: float, weight_decay: float = 0.0, beside: Iterable[nn.Module] = ()
 ) -> torch.optim.AdamW:
     """Only matrices decay, as in big_vision. `beside` are modules that learn with the network and decay whole."""
-    matrices = [parameter for name, parameter in network.named_parameters() if decays(name, parameter)]
-    others = [parameter for name, parameter in network.named_parameters() if not decays(name, parameter)]
-    matrices += [parameter for module in beside for parameter in module.parameters()]
+    matrices: list[nn.Parameter] = []  # and filters
+    others: list[nn.Parameter] = []  # biases, norms, tokens, positions and scales of layers
+    for name, parameter in network.named_parameters():
+        (matrices if parameter.ndim > 1 and name.endswith(".weight") else others).append(parameter)
+    for module in beside:
+        matrices += module.parameters()
     groups = [{"params": matrices, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=rate, betas=BETAS, fused=True)
-
-
-def decays(name: str, parameter: Tensor) -> bool:
-    """Matrices and filters do; biases, norms, tokens, positions and scales of layers do not."""
-    return parameter.ndim > 1 and name.endswith(".weight")
 
 
 def cosine(step: int, steps: int, warm_up: int) -> float:

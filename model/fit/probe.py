@@ -1,15 +1,14 @@
 """Learns new classes without changing the network: a linear head on its features, in closed form."""
 
 from dataclasses import asdict, dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from model.fit.fitted import Fitted
-from model.fit.least_squares import least_squares
-from model.fit.measure import CHUNK, network_input
+from model.fit.least_squares import LinearMap, least_squares
+from model.fit.measure import CHUNK, measured, network_input
 from model.fit.network import Read, best_device, with_new_head
 from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.temperature import temperature
@@ -22,14 +21,6 @@ class ProbeRecipe:
     read: Read = "cls_mean"  # class token and patch mean side by side; see with_new_head for networks without
 
 
-class LeftOut(NamedTuple):
-    """Results of leaving each image out in turn."""
-
-    strength: float  # of the regularisation, chosen by it
-    temperature: float  # chosen by it, and folded into the head
-    accuracy: float
-
-
 def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples, recipe: ProbeRecipe) -> Fitted:
     """The same network with a head by regularised least squares (paper, section 4.1, few-shot), and one temperature.
 
@@ -40,12 +31,12 @@ def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples
     check_sizes(preprocessing, train)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     network.to(best_device())
-    left_out = fit_head(network, features(network, train, preprocessing), train.classes)
-    chosen = {"pool": network.config.pool, "strength": left_out.strength, "temperature": left_out.temperature}
+    head, hardness = fit_head(network, features(network, train, preprocessing), train.classes)
+    chosen = {"pool": network.config.pool, "strength": head.strength, "temperature": hardness}
     return Fitted(
         model=network.cpu(),
         history=(),
-        figures={"left_out_accuracy": left_out.accuracy},
+        figures={"left_out_accuracy": measured(head.left_out, train.classes).accuracy},
         recipe={"method": "probe", **asdict(recipe), **chosen},
     )
 
@@ -60,16 +51,18 @@ def features(network: VisionTransformer, samples: Samples, preprocessing: Prepro
     )
 
 
-def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> LeftOut:
-    """Put the head that features (N, F) and classes (N,) teach into the network."""
+def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> tuple[LinearMap, float]:
+    """Put the head that features (N, F) and classes (N,) teach into the network, divided by the temperature.
+
+    The head and the temperature are given as well.
+    """
     assert isinstance(network.head, nn.Linear)
     head = least_squares(features, classes, count=network.config.num_classes)
     hardness = probe_temperature(head.left_out, classes)
     with torch.no_grad():
         network.head.weight.copy_(head.weight / hardness)
         network.head.bias.copy_(head.bias / hardness)
-    right = (head.left_out.argmax(1) == classes).double().mean().item()
-    return LeftOut(head.strength, hardness, right)
+    return head, hardness
 
 
 def probe_temperature(left_out: Tensor, classes: Tensor) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
 
+SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks
 STYLE = """
 .chart { color-scheme: light dark; font: 14px system-ui, sans-serif; fill: light-dark(#212529, #dee2e6); }
 .chart .ink { color: light-dark(#212529, #dee2e6); }

@@ -25,9 +25,8 @@ def confusion(judged: Judged) -> Chart:
         kind, tip = "right" if row == column else "wrong", f"{count:,} of {of_label[row]:,} images of {right}: {answer}"
         drawing.box(x, y, cell, cell, kind, share=share, tip=tip)
         if cell >= NUMBERED:
-            drawing.text(
-                x + cell / 2, y + cell / 2, f"{count}", anchor="middle", kind="number on" if share > DARK else "number"
-            )
+            kind = "on" if share > DARK else ""
+            drawing.text(x + cell / 2, y + cell / 2, f"{count}", anchor="middle", kind=kind)
     for place in range(classes + 1) if names else (0, classes):
         drawing.line(margin + place * cell, margin, margin + place * cell, margin + side, "faint")
         drawing.line(margin, margin + place * cell, margin + side, margin + place * cell, "faint")

@@ -5,12 +5,11 @@ from dataclasses import asdict
 from math import isfinite
 
 from app.drawing.chart import nice_ticks
-from export.fit.report.chart import Axes, Chart, Drawing
+from export.fit.report.chart import SHARES, Axes, Chart, Drawing
 from model.fit.fitted import Point
 
 WIDTH, LEFT, RIGHT = 520, 64, 500
 LOSS, ACCURACY = (46, 236), (310, 470)  # top, bottom
-SHARES = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 MOST_DOTS = 40
 
 

@@ -41,7 +41,7 @@ def _numbers(report: Report) -> dict[str, Any]:
         "recipe": report.checkpoint.recipe,
         "figures": report.checkpoint.figures,
         "notes": list(report.notes),
-        "left_out": [{"file": str(file), "reason": reason} for file, reason in report.left_out],
+        "left_out": [{"file": str(file), "reason": reason} for file, reason in report.dataset.left_out],
         "learnt_from": dict(zip(report.checkpoint.labels, report.counts, strict=True)),
         "held_out": report.judged.by_label() if report.judged else [],
     }

@@ -15,7 +15,6 @@ from export.fit.report.chart import Chart
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
-from export.fit.split import LeftOut
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.describe import flat
 from model.fit.fitted import Point
@@ -48,7 +47,6 @@ class Report:
     judged: Judged | None  # None where there are no labels
     headline: str
     notes: Sequence[str]  # sentences on the images
-    left_out: Sequence[LeftOut]
 
     @cached_property
     def origin(self) -> str:

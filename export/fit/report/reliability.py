@@ -3,11 +3,10 @@
 import numpy as np
 
 from export.calibration import BINS
-from export.fit.report.chart import Axes, Chart, Drawing
+from export.fit.report.chart import SHARES, Axes, Chart, Drawing
 from export.fit.report.judged import Judged, percent
 
 WIDTH, HEIGHT = 520, 500
-TICKS = [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
 FEW = 10  # images
 
 
@@ -20,7 +19,7 @@ def reliability(judged: Judged) -> Chart:
     hit = np.bincount(place, weights=right, minlength=BINS) / filled
     mean = np.bincount(place, weights=score, minlength=BINS) / filled
     drawing = Drawing(WIDTH, HEIGHT)
-    axes = Axes(left=64, right=500, top=12, bottom=444, across=TICKS, down=TICKS)
+    axes = Axes(left=64, right=500, top=12, bottom=444, across=SHARES, down=SHARES)
     axes.draw(drawing, across="Score of the answer", down="Share that is right")
     drawing.line(axes.x(0), axes.y(0), axes.x(1), axes.y(1))
     for bin in images.nonzero()[0]:
