@@ -21,10 +21,9 @@ PrefixToken = Literal["class", "distillation", "register"]
 LARGEST = {
     **dict.fromkeys(("image_size", "patch_size"), 2**16),
     **dict.fromkeys(("width", "mlp_dim", "num_classes", "attn_dim", "representation_size", "pool_mlp_dim"), 2**20),
-    **dict.fromkeys(("depth", "heads", "stem_layers", "pool_heads"), 2**10),
+    **dict.fromkeys(("depth", "heads", "stem_layers", "pool_heads", "registers"), 2**10),
 }
-SMALLEST = {"num_classes": 0}  # the others must be 1 at least
-MOST_REGISTERS = 2**10
+SMALLEST = {"num_classes": 0, "registers": 0}  # the others must be 1 at least
 MOST_PATCHES = 2**16  # attention has the square of it
 LARGEST_TEMPERATURE = 1e12
 
@@ -128,8 +127,6 @@ class ViTConfig:
                 yield f"{name} must be from {least} to {largest:,}, not {value!r}"
         if not 0 < self.norm_eps < 1:
             yield f"norm_eps must be between 0 and 1, not {self.norm_eps}"
-        if not 0 <= self.registers <= MOST_REGISTERS:
-            yield f"registers must be from 0 to {MOST_REGISTERS:,}, not {self.registers}"
         if any(side % self.patch_size for side in self.image_size):
             yield f"image_size {self.image_size} is not a multiple of patch_size {self.patch_size}"
         if (patches := prod(self.grid)) > MOST_PATCHES:

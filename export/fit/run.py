@@ -3,6 +3,7 @@
 import dataclasses
 import sys
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 from shlex import quote
 
@@ -67,15 +68,17 @@ def run(
             learned = dataclasses.replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
         learned_file, bundle = (quote(str(path)) for path in (out, Path("bundles", out.stem)))
+        method, now = fitted.recipe["method"], datetime.now().astimezone()
         report = Report(
             checkpoint=learned,
-            images=images,
             folder=out.with_suffix(".report"),
             following=f"make export CHECKPOINT={learned_file} OUT={bundle} && make serve BUNDLE={bundle}",
             history=fitted.history,
             dataset=dataset,
             judged=judged,
             headline=headline(learned, judged),
+            origin=f"Learned by the method {method} from {source.name} and the images in {images}, "
+            f"on {now:%Y-%m-%d at %H:%M}.",
             notes=tuple(_notes(listing, chosen, dataset, fitted)),
         )
         try:

@@ -12,7 +12,7 @@ import torch
 from export.calibration import calibration_error
 from export.fit.dataset import Part
 from model.checkpoints.checkpoint import Checkpoint
-from model.fit.measure import logits
+from model.fit.measure import logits, measured
 from model.fit.network import best_device
 
 TOP = 5
@@ -47,13 +47,13 @@ class Judged:
         """Shares are from 0 to 1. `top1_low` and `top1_high` are the ends of the 95 % interval of `top1_accuracy`."""
         hits = self.answers == self.right
         low, high = interval(int(hits.sum()), len(hits))
-        of_right = np.take_along_axis(self.scores, self.right[:, None], axis=1)
+        found = measured(torch.from_numpy(self.logits), torch.from_numpy(self.right))
         figures = {
-            "top1_accuracy": float(hits.mean()),
+            "top1_accuracy": found.accuracy,
             "top1_low": low,
             "top1_high": high,
             "balanced_accuracy": float(np.nanmean(self.recall())),
-            "loss": float(-np.log(np.maximum(of_right, np.finfo(np.float64).tiny)).mean()),
+            "loss": found.loss,
             "calibration_error": calibration_error(self.logits, self.right),
         }
         if len(self.labels) > TOP:

@@ -6,7 +6,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageOps
 
 from app.drawing.heatmap import Style, draw
 from app.drawing.png import encode
@@ -67,7 +67,8 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
     prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True)
     outputs = reference(checkpoint, prepared.pixels[None].copy(), np.array([[answer, right]]))
     maps = Maps.of({name: values[0] for name, values in outputs.items()})
-    image = replace(prepared, thumbnail=_shown(prepared.thumbnail))
+    enlarged = ImageOps.contain(Image.open(BytesIO(prepared.thumbnail)), (SIDE, SIDE))  # so that maps are smooth on it
+    image = replace(prepared, thumbnail=thumbnail_of(enlarged, SIDE))
     first, grid = len(checkpoint.model.config.prefix), checkpoint.model.config.grid
     evidence = (maps.evidence[0] - maps.evidence[1]).sum(axis=0)[first:].reshape(grid)
     rollout = maps.rollout[first:].reshape(grid)
@@ -85,13 +86,6 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
         evidence=evidence.tolist(),
         rollout=rollout.tolist(),
     )
-
-
-def _shown(thumbnail: bytes) -> bytes:
-    """The image with its longer side of SIDE pixels: a small one is enlarged, so that maps are smooth on it."""
-    image = Image.open(BytesIO(thumbnail))
-    zoom = SIDE / max(image.size)
-    return thumbnail_of(image.resize((max(round(image.width * zoom), 1), max(round(image.height * zoom), 1))), SIDE)
 
 
 def _side_by_side(encoded: list[bytes]) -> bytes:

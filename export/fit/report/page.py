@@ -3,8 +3,6 @@
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,22 +37,14 @@ FIGURES = {  # in words; all are shares, but for numbers of images and the loss
 @dataclass(frozen=True, kw_only=True)
 class Report:
     checkpoint: Checkpoint  # what was learned
-    images: Path  # a folder or a CSV
     folder: Path  # of the report
     following: str  # the command that comes next
     history: Sequence[Point]
     dataset: Dataset
     judged: Judged | None  # None where there are no labels
     headline: str
+    origin: str  # a sentence on where it comes from
     notes: Sequence[str]  # sentences on the images
-
-    @cached_property
-    def origin(self) -> str:
-        recipe, now = self.checkpoint.recipe, datetime.now().astimezone()
-        return (
-            f"Learned by the method {recipe['method']} from {recipe['checkpoint']} and the images in {self.images}, on "
-            f"{now:%Y-%m-%d} at {now:%H:%M}."
-        )
 
     @property
     def counts(self) -> list[int]:
