@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import count, permutations
 from pathlib import Path
 
@@ -65,23 +66,19 @@ class Dataset:
     covered: Tensor  # uint8 (N, 8, 8): 1 where the patch is on the shape
 
 
-def _draw_chunk(seed: int, start: int) -> tuple[np.ndarray, ...]:
-    samples = [draw(np.random.default_rng([seed, start + i])) for i in range(CHUNK)]
-    rows, columns = CONFIG.grid
-    masks = np.stack([s.mask for s in samples]).reshape(CHUNK, rows, CONFIG.patch_size, columns, CONFIG.patch_size)
-    covered = masks.mean(axis=(2, 4)) / 255 > ON_SHAPE
-    pixels = np.stack([s.pixels for s in samples]).transpose(0, 3, 1, 2)
-    return pixels, np.array([s.label for s in samples]), covered.astype(np.uint8)
+def _draw(seed: int, number: int) -> tuple[np.ndarray, int, np.ndarray]:
+    sample, (rows, columns), p = draw(np.random.default_rng([seed, number])), CONFIG.grid, CONFIG.patch_size
+    covered = sample.mask.reshape(rows, p, columns, p).mean(axis=(1, 3)) / 255 > ON_SHAPE
+    return sample.pixels.transpose(2, 0, 1), sample.label, covered.astype(np.uint8)
 
 
 def draw_dataset(recipe: Recipe) -> Dataset:
     """Draw the training images on all cores."""
-    starts = range(0, recipe.images, CHUNK)
     fresh = multiprocessing.get_context("spawn")  # a fork has no threads, but waits for their locks
     with ProcessPoolExecutor(os.cpu_count(), fresh) as pool:
-        chunks = pool.map(_draw_chunk, [recipe.seed] * len(starts), starts)
-        parts = list(tqdm(chunks, total=len(starts), desc="drawing", unit=f"x{CHUNK}"))
-    pixels, labels, covered = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+        drawn = pool.map(partial(_draw, recipe.seed), range(recipe.images), chunksize=CHUNK)
+        samples = list(tqdm(drawn, total=recipe.images, desc="drawing", unit="image"))
+    pixels, labels, covered = (torch.from_numpy(np.stack(column)) for column in zip(*samples, strict=True))
     return Dataset(pixels=pixels, labels=labels, covered=covered)
 
 

@@ -1,7 +1,7 @@
 """Learning the class of each image, by cross-entropy and with dropout."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,8 +30,7 @@ class Classification:
     def loss(self, step: int) -> Tensor:
         device = next(self.network.parameters()).device
         images = normalise(self.batches.pixels(step, device), self.preprocessing)
-        seed = seed_of(self.batches.seed, Draw.DROPOUT, step)
-        with dropout(self.network, self.dropout_share, seed=seed) if self.dropout_share else nullcontext():
+        with dropout(self.network, self.dropout_share, seed=seed_of(self.batches.seed, Draw.DROPOUT, step)):
             logits = self.network(images)
         return F.cross_entropy(logits, self.batches.classes(step, device))
 

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from typing import Protocol, Self
 
@@ -77,7 +76,8 @@ def learn(
     On the CPU with the same number of threads, a run that goes on ends with the weights of one that was never
     interrupted, bit by bit. Raises Diverged, and ValueError if the snapshot is of another run.
     """
-    network = objective.network
+    network, device = objective.network, next(objective.network.parameters()).device
+    mixed = device.type == "cuda" and torch.cuda.is_bf16_supported()
     modules = nn.ModuleList([network, *beside])
     rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
     run = _restored(snapshot, modules, optimisers)
@@ -87,7 +87,7 @@ def learn(
         for optimiser, largest in zip(optimisers, rates, strict=True):
             for group, rate in zip(optimiser.param_groups, largest, strict=True):
                 group["lr"] = rate * factor
-        with _mixed_precision(next(network.parameters()).device):
+        with torch.autocast(device.type, torch.bfloat16, enabled=mixed):  # which needs no scaling of the loss
             loss = objective.loss(run.step)
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), course.clip)
@@ -106,12 +106,6 @@ def learn(
     bar.close()
     network.eval()
     return tuple(run.history)
-
-
-def _mixed_precision(device: torch.device) -> AbstractContextManager[object]:
-    """bfloat16 where CUDA has it, which needs no scaling of the loss; float32 elsewhere."""
-    has_it = device.type == "cuda" and torch.cuda.is_bf16_supported()
-    return torch.autocast("cuda", dtype=torch.bfloat16) if has_it else nullcontext()
 
 
 def _add_point(run: Progress, course: Course, objective: Objective | None, *, rate: float) -> None:
