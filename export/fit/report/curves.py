@@ -1,6 +1,6 @@
 """Learning curves: loss and accuracy over the epochs of a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 
@@ -15,9 +15,7 @@ MOST_DOTS = 40
 
 def curves(history: Sequence[Point]) -> Chart:
     """Accuracy is below the loss, if it was measured."""
-    train = _series(history, lambda point: point.train_loss)
-    held_out = _series(history, lambda point: point.held_out_loss)
-    accuracy = _series(history, lambda point: point.accuracy)
+    train, held_out, accuracy = (_series(history, name) for name in ("train_loss", "held_out_loss", "accuracy"))
     drawing = Drawing(WIDTH, (ACCURACY if accuracy else LOSS)[1] + 56)
     for x, kind, name in ((LEFT, "learned", "learned from"), (LEFT + 140, "right", "held out")):
         drawing.line(x, 18, x + 22, 18, kind)
@@ -52,6 +50,6 @@ def curves(history: Sequence[Point]) -> Chart:
 Series = list[tuple[float, float]]  # epoch, value
 
 
-def _series(history: Sequence[Point], value: Callable[[Point], float | None]) -> Series:
-    found = [(point.epoch, value(point)) for point in history]
+def _series(history: Sequence[Point], name: str) -> Series:
+    found = [(point.epoch, getattr(point, name)) for point in history]
     return [(epoch, number) for epoch, number in found if number is not None and isfinite(number)]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ class Judged:
             "top1_accuracy": found.accuracy,
             "top1_low": low,
             "top1_high": high,
-            "balanced_accuracy": float(np.nanmean(self.recall())),
+            "balanced_accuracy": fmean(share for share in self.recall() if share is not None),
             "loss": found.loss,
             "calibration_error": calibration_error(self.logits, self.right),
         }
@@ -61,18 +62,15 @@ class Judged:
             figures["top5_accuracy"] = float((best == self.right[:, None]).any(1).mean())
         return figures
 
-    def recall(self) -> npt.NDArray[np.float64]:
-        """(C,): the share of a label's images that got it; NaN without images."""
+    def recall(self) -> list[float | None]:
+        """The share of each label's images that got it."""
         return _shares(self.confusion.diagonal(), self.confusion.sum(1))
 
     def by_label(self) -> list[dict[str, Any]]:
         """JSON: each label's number of images, recall, and precision: the share of its answers that are right."""
-        precision = _shares(self.confusion.diagonal(), self.confusion.sum(0))  # NaN where it was never given
+        precision = _shares(self.confusion.diagonal(), self.confusion.sum(0))
         numbers = zip(self.labels, self.confusion.sum(1).tolist(), self.recall(), precision, strict=True)
-        return [
-            {"label": label, "images": images, "recall": _or_none(recall), "precision": _or_none(right)}
-            for label, images, recall, right in numbers
-        ]
+        return [dict(zip(("label", "images", "recall", "precision"), of_label, strict=True)) for of_label in numbers]
 
 
 def judge(checkpoint: Checkpoint, images: Part) -> Judged:
@@ -96,9 +94,6 @@ def percent(share: float | None) -> str:
     return "none" if share is None else f"{100 * share:.1f} %"
 
 
-def _shares(part: npt.NDArray[np.int64], whole: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
-    return np.divide(part, whole, out=np.full(len(part), np.nan), where=whole > 0)
-
-
-def _or_none(share: np.float64) -> float | None:
-    return None if np.isnan(share) else float(share)
+def _shares(parts: npt.NDArray[np.int64], wholes: npt.NDArray[np.int64]) -> list[float | None]:
+    """None where the whole is 0."""
+    return [part / whole if whole else None for part, whole in zip(parts.tolist(), wholes.tolist(), strict=True)]
