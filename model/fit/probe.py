@@ -54,7 +54,7 @@ def features(network: VisionTransformer, samples: Samples, preprocessing: Prepro
 def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> tuple[LinearMap, float]:
     """Put the head that features (N, F) and classes (N,) teach into the network, divided by the temperature.
 
-    The head and the temperature are given as well.
+    Returns the head before that, and the temperature.
     """
     assert isinstance(network.head, nn.Linear)
     head = least_squares(features, classes, count=network.config.num_classes)
