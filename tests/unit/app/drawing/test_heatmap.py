@@ -12,7 +12,7 @@ from PIL import Image
 from app.drawing.colormaps import paint
 from app.drawing.contour import DARK, LIGHT
 from app.drawing.heatmap import Style, colorize, draw
-from app.drawing.scale import limits
+from app.drawing.scale import Limits, limits
 from app.images.preprocess import Box, Prepared
 from tests.support.records import make_prepared
 
@@ -124,8 +124,8 @@ def test_bilinear_is_that_of_torch_with_patches_as_areas(rows, columns, more_row
     expected = torch.nn.functional.interpolate(
         torch.from_numpy(values)[None, None], size=size, mode="bilinear", align_corners=False
     )[0, 0].numpy()
-    ends = limits(values, values, "absolute", signed=False)
-    drawn = np.asarray(colorize(values, size[::-1], style(interpolation="bilinear", colormap="gray"), ends))[..., 0]
+    gray = style(interpolation="bilinear", colormap="gray")
+    drawn = np.asarray(colorize(values, size[::-1], gray, Limits(0, 1)))[..., 0]
     # Half a step of rounding, in float32, and one because matplotlib's gray is 81 for 82 and the like.
     assert np.abs(drawn - 255 * expected).max() <= 1.5 + 1e-3
 
@@ -133,16 +133,14 @@ def test_bilinear_is_that_of_torch_with_patches_as_areas(rows, columns, more_row
 @pytest.mark.parametrize("interpolation", ["nearest", "bilinear", "bicubic"])
 def test_the_centre_of_a_patch_has_its_number(interpolation):
     values = np.random.default_rng(0).random((3, 5), np.float32)
-    ends = limits(values, values, "absolute", signed=False)
-    colors = np.asarray(colorize(values, (5 * 31, 3 * 31), style(interpolation=interpolation), ends))
+    colors = np.asarray(colorize(values, (5 * 31, 3 * 31), style(interpolation=interpolation), Limits(0, 1)))
     assert (colors[15::31, 15::31] == np.asarray(paint(values, "viridis"))).all()
     assert (len(np.unique(colors.reshape(-1, 3), axis=0)) > values.size) == (interpolation != "nearest")
 
 
 def test_nearest_takes_every_patch_into_account_where_pixels_are_few():
     values = np.array([[0, 1, 0, 1]], np.float32)
-    ends = limits(values, values, "min-max", signed=False)
-    drawn = np.asarray(colorize(values, (2, 1), style(colormap="gray"), ends))
+    drawn = np.asarray(colorize(values, (2, 1), style(colormap="gray"), Limits(0, 1)))
     assert drawn[0, :, 0].tolist() == [128, 128]
 
 
