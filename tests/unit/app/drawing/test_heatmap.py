@@ -28,8 +28,7 @@ def prepared(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Prepar
 
 
 def style(**changes) -> Style:
-    fields = {"overlay": False, "alpha": 0.5, "colormap": None, "interpolation": "nearest", "colorbar": False}
-    return Style(**{**fields, **changes})
+    return Style(**{"overlay": False, "alpha": 0.5, "interpolation": "nearest", **changes})
 
 
 def pixels(values, image, signed=False, **changes) -> np.ndarray:

@@ -14,11 +14,10 @@ from app.drawing.wall import GAP, LARGEST_CELL, SMALLEST_CELL, WIDTH, corner, dr
 from tests.support.records import make_prepared
 
 
-def drawn(maps, pixels=None, **style) -> np.ndarray:
-    fields = {"overlay": False, "alpha": 0.25, "colormap": "viridis", "interpolation": "nearest", "colorbar": False}
-    chosen = Style(**{**fields, **style})
-    seen = make_prepared() if pixels is None else make_prepared(pixels=pixels)
-    return np.asarray(Image.open(BytesIO(draw_wall(np.array(maps, np.float32), seen, chosen, Limits(0, 1)))))
+def drawn(maps, image=None, **changes) -> np.ndarray:
+    style = Style(**{"overlay": False, "alpha": 0.25, "interpolation": "nearest", **changes})
+    png = draw_wall(maps.astype(np.float32), image or make_prepared(), style, Limits(0, 1))
+    return np.asarray(Image.open(BytesIO(png)))
 
 
 def test_each_map_lies_in_its_cell_patch_by_patch():
@@ -34,10 +33,10 @@ def test_each_map_lies_in_its_cell_patch_by_patch():
 
 
 def test_overlay_blends_with_what_the_network_saw():
-    pixels = np.full((24, 40, 3), 200, np.uint8)
-    sheet = lay_out(1, 1, (3, 5))
-    image = drawn(np.ones((1, 1, 3, 5)), pixels=pixels, overlay=True)[sheet.origin[1] + 5, sheet.origin[0] + 5]
-    assert np.abs(image - (0.75 * 200 + 0.25 * np.array([253, 231, 36]))).max() <= 1.5
+    seen = make_prepared(pixels=np.full((24, 40, 3), 200, np.uint8))
+    left, top = lay_out(1, 1, (3, 5)).origin
+    blended = drawn(np.ones((1, 1, 3, 5)), seen, overlay=True)[top + 5, left + 5]
+    assert np.abs(blended - (0.75 * 200 + 0.25 * np.array([253, 231, 36]))).max() <= 1.5
 
 
 def test_a_colour_bar_widens_the_sheet_and_moves_nothing():
