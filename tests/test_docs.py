@@ -28,10 +28,8 @@ from tests.support.records import make_maps, make_record
 from tests.support.specs import preparer_of, spec_of
 
 README = Path("README.md").read_text()
-CHANGELOG = Path("CHANGELOG.md").read_text()
 RECORDED = record_paths()
 CODE = {".py", ".js", ".onnx"}
-CODE_PAGE = Path("docs/code.md")
 
 
 def rows(table: str) -> list[list[str]]:
@@ -127,7 +125,7 @@ def test_the_code_page_names_every_folder():
     top = {str(path) for path in files if str(path.parent) == "app"}
     folders = {path.parent for path in files} - {Path("app")}
     folders |= {Path(*path.parts[:2]) for path in tracked("tests") if len(path.parts) > 2}
-    listed = [cells[0].strip("`") for cells in rows(block("folders", CODE_PAGE))]
+    listed = [cells[0].strip("`") for cells in rows(block("folders", Path("docs/code.md")))]
     assert sorted(listed) == sorted(top | {f"{folder}/" for folder in folders} | {"docker/"})
 
 
@@ -182,7 +180,7 @@ def test_no_option_of_a_make_target_has_a_value_of_its_own():
 
 
 def test_the_newest_release_in_the_changelog_is_the_version():
-    assert re.findall(r"^## (\d+\.\d+\.\d+)$", CHANGELOG, re.MULTILINE)[0] == VERSION
+    assert re.findall(r"^## (\d+\.\d+\.\d+)$", Path("CHANGELOG.md").read_text(), re.MULTILINE)[0] == VERSION
 
 
 def test_the_front_page_is_short_and_every_page_is_in_the_index():

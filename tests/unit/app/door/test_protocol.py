@@ -5,7 +5,6 @@ import gc
 import socket
 import struct
 import weakref
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -80,10 +79,7 @@ CLIENTS = {
 }
 
 
-Client = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]
-
-
-async def served(client: Client, application=app) -> object:
+async def served(client, application=app):
     """What the client of one connection returns. By then nothing refers to the connection any more."""
     config = uvicorn.Config(application, log_config=None)
     config.load()

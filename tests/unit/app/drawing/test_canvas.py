@@ -16,6 +16,17 @@ def inked(canvas: Canvas) -> tuple[int, int, int, int]:
     return columns.min(), rows.min(), columns.max() + 1, rows.max() + 1
 
 
+def test_pixels_are_squares_with_sharp_edges():
+    canvas = Canvas(30, 20)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 3), dtype=np.uint8)
+    canvas.picture(4, 5, Image.fromarray(pixels), zoom=6)
+    sheet = drawn(canvas)
+    assert sheet.shape == (20, 30, 3)
+    assert (sheet[5:17, 4:22] == pixels.repeat(6, axis=0).repeat(6, axis=1)).all()
+    sheet[5:17, 4:22] = 255
+    assert (sheet == 255).all()
+
+
 def test_a_dot_has_its_place_and_a_hollow_middle():
     canvas = Canvas(40, 40)
     canvas.dot(20, 10, radius=6, fill=None, outline=INK)
