@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import numpy as np
 import pytest
@@ -24,7 +25,6 @@ from model.shapes import LABELS, draw
 from tests.catalogue import case
 from tests.support.redis_server import RedisServer, running_redis
 
-Encode = Callable[..., bytes]
 Once = Callable[[str, Callable[[Path], object]], Path]
 
 
@@ -67,16 +67,16 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def encode() -> Encode:
+def encode() -> Callable[..., bytes]:
     """Encode a picture: `encode(image, "PNG", **options)`."""
     return case.encode
 
 
 @pytest.fixture(scope="session")
-def star(encode: Encode) -> bytes:
+def star() -> bytes:
     """A JPEG of a star, 320 x 240."""
     picture = draw(np.random.default_rng(11), size=(320, 240), label=LABELS.index("star"))
-    return encode(Image.fromarray(picture.pixels), "JPEG", quality=90)
+    return case.encode(Image.fromarray(picture.pixels), "JPEG", quality=90)
 
 
 @pytest.fixture(scope="session")
@@ -86,31 +86,27 @@ def hang_up() -> Callable[..., int]:
     With `whole=False` more of the body should have come.
     """
 
-    async def posted(app: FastAPI, path: str, body: bytes, whole: bool) -> int:
+    def hang_up(app: FastAPI, path: str, body: bytes, *, whole: bool = True) -> int:
         messages = [{"type": "http.request", "body": body, "more_body": not whole}, {"type": "http.disconnect"}]
-        sent = []
         path, _, query = path.partition("?")
-
-        async def receive():
-            return messages.pop(0) if messages else await asyncio.Event().wait()
-
-        async def send(message):
-            sent.append(message)
-
         scope = {
             "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
             "headers": [], "http_version": "1.1", "scheme": "http", "server": ("t", 80), "client": ("t", 1),
         }  # fmt: skip
-        await app(scope, receive, send)
-        return sent[0]["status"]
 
-    return lambda app, path, body, *, whole=True: asyncio.run(posted(app, path, body, whole))
+        async def receive():
+            return messages.pop(0) if messages else await asyncio.Event().wait()
+
+        send = AsyncMock()
+        asyncio.run(app(scope, receive, send))
+        return send.await_args_list[0].args[0]["status"]
+
+    return hang_up
 
 
 @pytest.fixture(scope="session")
 def serve() -> Callable[..., TestClient]:
     """A client of an app in this process: `with serve(max_batch=2) as client`."""
-
     return lambda **settings: TestClient(create_app(Settings(device="cpu", **settings)), raise_server_exceptions=False)
 
 

@@ -10,11 +10,9 @@ import pytest
 from app import server
 from tests.support.processes import eventually
 
-Refused = Callable[..., tuple[int, str]]
-
 
 @pytest.fixture
-def refused(monkeypatch, capsys) -> Refused:
+def refused(monkeypatch, capsys) -> Callable[..., tuple[int, str]]:
     """Exit code and sentence. The bundle is missing, so whatever else is said was found before it was read."""
     monkeypatch.setattr(server, "configure", lambda *_: None)
     monkeypatch.delenv("MAKELEVEL", raising=False)

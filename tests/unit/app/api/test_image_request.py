@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
@@ -23,21 +24,13 @@ from app.lifecycle import Lifecycle
 
 FORM = "multipart/form-data; boundary=b"
 CODEC = codecs.lookup("utf-8")
+LAST = {"type": "http.request", "body": b"", "more_body": False}
 LEFT = {"type": "http.disconnect"}
 
 
-def uploads(*messages: bytes | dict[str, Any] | Exception, content_type: str | None) -> list[Upload]:
-    """The images of a body that arrives in these chunks: 3 at most."""
-    waiting = list(messages)
-
-    async def receive() -> dict[str, Any]:
-        message = waiting.pop(0)
-        if isinstance(message, Exception):
-            raise message
-        if isinstance(message, bytes):
-            return {"type": "http.request", "body": message, "more_body": bool(waiting)}
-        return message
-
+def uploads(*chunks: bytes, ends: dict[str, Any] | Exception = LAST, content_type: str | None) -> list[Upload]:
+    """The images of a body that arrives in these chunks, and ends so: 3 at most."""
+    receive = AsyncMock(side_effect=[*({**LAST, "body": chunk, "more_body": True} for chunk in chunks), ends])
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
     scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
     admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
@@ -46,8 +39,8 @@ def uploads(*messages: bytes | dict[str, Any] | Exception, content_type: str | N
         return asyncio.run(request.read(max_images=3))[0]
 
 
-def read(*messages: bytes | dict[str, Any] | Exception, content_type: str | None) -> list[bytes]:
-    return [b"".join(upload.parts()) for upload in uploads(*messages, content_type=content_type)]
+def read(*chunks: bytes, **how: Any) -> list[bytes]:
+    return [b"".join(upload.parts()) for upload in uploads(*chunks, **how)]
 
 
 def part(content: bytes, disposition: str) -> bytes:
@@ -109,7 +102,7 @@ def test_a_large_image_stays_in_memory(monkeypatch):
 @pytest.mark.parametrize("content_type", ["multipart/mixed; boundary=b", "multipart/related"])
 def test_types_that_cannot_carry_images_are_refused_before_the_body_is_read(content_type):
     with pytest.raises(UnsupportedType, match="image itself as the body"):
-        read(AssertionError("the body is read"), content_type=content_type)
+        read(ends=AssertionError("the body is read"), content_type=content_type)
 
 
 @pytest.mark.parametrize("content_type", ["application/json", "Application/JSON; charset=utf-8"])
@@ -190,4 +183,4 @@ def test_a_file_keeps_its_name(names, name):
 @pytest.mark.parametrize(("ends", "raised"), [(LEFT, ClientDisconnect), (BodyTooLarge("Too much."), BodyTooLarge)])
 def test_what_ends_the_body_early_is_raised(content_type, ends, raised):
     with pytest.raises(raised):
-        read({"type": "http.request", "body": file(b"x"), "more_body": True}, ends, content_type=content_type)
+        read(file(b"x"), ends=ends, content_type=content_type)

@@ -1,5 +1,7 @@
 """app/door/admission.py with a clock that is set by hand."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from app.door import admission
@@ -8,16 +10,10 @@ from app.errors import MalformedRequest, Overloaded, Unavailable
 from app.lifecycle import Lifecycle
 
 
-class Clock:
-    now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock(monkeypatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch) -> SimpleNamespace:
+    clock = SimpleNamespace(now=1000.0)
+    clock.monotonic = lambda: clock.now
     monkeypatch.setattr(admission, "time", clock)
     return clock
 
@@ -77,7 +73,7 @@ def test_an_idle_service_refuses_nothing_because_of_a_prediction(clock):
             assert places.refusal() is not None
 
 
-def answer(places: Admission, clock: Clock, *, ahead: int, seconds: float) -> None:
+def answer(places: Admission, clock: SimpleNamespace, *, ahead: int, seconds: float) -> None:
     """One image with `ahead` others before it, answered after `seconds`."""
     places.images += ahead
     with places.admit(1) as answered:

@@ -31,8 +31,7 @@ class Guarded:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     reads: bool = True
     stalls: bool = False  # the client, before its body
-    reached: dict[str, Any] = field(default_factory=dict)
-    scope: dict[str, Any] = field(default_factory=dict)
+    scope: dict[str, Any] = field(default_factory=dict)  # that reached the application
     received: int = 0
     timed: list[tuple[str, float]] = field(default_factory=list)
 
@@ -49,7 +48,7 @@ class Guarded:
         )
 
     async def app(self, scope, receive, send):
-        self.reached, self.scope = scope["state"], scope
+        self.scope = scope
         while self.reads and (await receive())["more_body"]:
             pass
         if self.starts:
@@ -64,8 +63,8 @@ class Guarded:
         """Status, header fields and body of the answer."""
         raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         scope = {"type": "http", "method": method, "path": path, "headers": raw, "server": ("127.0.0.1", port)}
-        scope["state"] = {"stages": Stages(observe=lambda stage, seconds: self.timed.append((stage, seconds)))}
-        scope["state"] |= {"crowded": True} if crowded else {}
+        stages = Stages(observe=lambda stage, seconds: self.timed.append((stage, seconds)))
+        scope["state"] = {"stages": stages, "crowded": crowded}
         sent = []
 
         async def receive():
@@ -87,8 +86,8 @@ def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
     guarded = Guarded()
     status, fields, body = guarded.ask(body=b"x", content_length="1", x_request_id="mine", x_request_timeout="2")
     assert (status, body) == (200, b"ok")
-    assert fields["x-request-id"] == guarded.reached["request_id"] == "mine"
-    assert guarded.reached["deadline"] > 0
+    assert fields["x-request-id"] == guarded.scope["state"]["request_id"] == "mine"
+    assert guarded.scope["state"]["deadline"] > 0
     assert fields["x-model-digest"] == "a digest"
     assert {name.lower(): value for name, value in HEADERS.items()}.items() <= fields.items()
     assert "connection" not in fields
@@ -118,7 +117,7 @@ def test_json_ends_with_a_line_break_that_is_in_its_length(kind, parts, whole):
 def test_an_image_that_never_arrives_does_not_reach_the_application():
     guarded = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True)
     assert guarded.ask(content_length="1")[0] == 408
-    assert not guarded.reached
+    assert not guarded.scope
     ((stage, seconds),) = guarded.timed
     assert stage == "receive"
     assert seconds >= 0.05
@@ -157,7 +156,7 @@ def test_refusals_in_their_order_read_no_byte_and_end_the_connection(port, guard
     door = Guarded(**guarded | OPEN)
     found, fields, body = door.ask(port=port, **headers, origin=APP)
     assert (found, fields["access-control-allow-origin"], fields["vary"]) == (status, APP, "Origin")
-    assert (door.received, door.reached) == (0, {})
+    assert (door.received, door.scope) == (0, {})
     assert fields["connection"] == "close"
     assert fields["content-type"] == "application/problem+json"
     problem = json.loads(body)
@@ -202,7 +201,7 @@ PREFLIGHT = {"origin": APP, "access_control_request_method": "POST"}
 def test_a_preflight_needs_no_key_and_no_place():
     guarded = Guarded(**OPEN, **CLOSED)
     status, fields, body = guarded.ask("/classify", "OPTIONS", **PREFLIGHT)
-    assert (status, body, guarded.reached) == (204, b"", {})
+    assert (status, body, guarded.scope) == (204, b"", {})
     assert (fields["access-control-allow-origin"], fields["vary"]) == (APP, "Origin")
     assert fields["x-content-type-options"] == "nosniff"
     assert "connection" not in fields

@@ -51,23 +51,21 @@ def test_keys_come_from_a_list_and_a_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("listed", "said"),
+    ("listed", "content", "said"),
     [
-        (",", r"VIT_API_KEYS has no key\.$"),  # as of variables that are not set: "$A,$B"
-        (" , ", r"VIT_API_KEYS has no key\.$"),
-        ("two words", "An API key consists of"),
-        ("schlüssel", "An API key consists of"),
+        (",", b"key", r"VIT_API_KEYS has no key\.$"),  # as of variables that are not set: "$A,$B"
+        (" , ", b"key", r"VIT_API_KEYS has no key\.$"),
+        ("two words", b"key", "An API key consists of"),
+        ("schlüssel", b"key", "An API key consists of"),
+        ("", None, "VIT_API_KEYS_FILE cannot be read"),
+        ("", b"\xff\xfe", "VIT_API_KEYS_FILE cannot be read"),
+        ("", b"", "VIT_API_KEYS_FILE has no key"),
+        ("", b"\n \n", "VIT_API_KEYS_FILE has no key"),
+        ("", b"two words\n", "An API key consists of"),
     ],
 )
-def test_a_list_without_a_key_or_with_one_that_no_header_can_carry_stops_the_start(listed, said):
-    with pytest.raises(CannotStart, match=f"^{said}"):
-        read_keys(listed, None)
-
-
-@pytest.mark.parametrize("content", [None, b"", b"\n \n", b"\xff\xfe", b"two words\n"])
-def test_an_unusable_file_of_keys_stops_the_start(tmp_path, content):
-    file = tmp_path / "keys"
+def test_no_key_and_one_that_no_header_can_carry_stop_the_start(tmp_path, listed, content, said):
     if content is not None:
-        file.write_bytes(content)
-    with pytest.raises(CannotStart):
-        read_keys("", file)
+        (tmp_path / "keys").write_bytes(content)
+    with pytest.raises(CannotStart, match=f"^{said}"):
+        read_keys(listed, tmp_path / "keys")

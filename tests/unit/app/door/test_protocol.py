@@ -5,7 +5,6 @@ import gc
 import socket
 import struct
 import weakref
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -57,33 +56,30 @@ async def reset(reader, writer):
     await leave(writer)
 
 
-async def left_early(reader, writer):
-    writer.write(POST)
-    await asyncio.sleep(0.05)
-    await leave(writer)
+def gone(request: bytes, *, after_s: float = 0.0):
+    """A client that sends `request` and leaves."""
 
+    async def client(reader, writer):
+        writer.write(request)
+        await asyncio.sleep(after_s)
+        await leave(writer)
 
-async def left_with_requests_in_the_pipeline(reader, writer):
-    writer.write(POST + bytes(100) + 10 * GET)
-    await leave(writer)
+    return client
 
 
 CLIENTS = {
     "answered": answered(GET, b"200", until=b"hello"),
     "upgraded": answered(GET.replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost"), b"200", until=b"hello"),
     "reset": reset,
-    "left early": left_early,
-    "left with requests in the pipeline": left_with_requests_in_the_pipeline,
+    "left early": gone(POST, after_s=0.05),
+    "left with requests in the pipeline": gone(POST + bytes(100) + 10 * GET),
     "no HTTP": answered(b"no HTTP\r\n\r\n", b"400"),
     "no chunk": answered(CHUNKED + b"5\r\nhello\r\nno", b"400"),
     "header too large": answered(b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, b"431"),
 }
 
 
-Client = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[object]]
-
-
-async def served(client: Client, application=app) -> object:
+async def served(client, application=app):
     """What the client of one connection returns. By then nothing refers to the connection any more."""
     config = uvicorn.Config(application, log_config=None)
     config.load()
@@ -155,10 +151,5 @@ async def test_the_request_that_runs_is_told_that_the_client_left_others_in_the_
         await receive()
         told.append((await receive())["type"])
 
-    async def leaving(reader, writer):
-        writer.write(2 * GET)
-        await asyncio.sleep(0.05)
-        await leave(writer)
-
-    await served(leaving, waiting)
+    await served(gone(2 * GET, after_s=0.05), waiting)
     assert told == ["http.disconnect"]

@@ -6,12 +6,12 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
-from app.inference.plan import Plan
 from app.maps.coverer import MAX_IN_WORK, Coverer
 from app.maps.faithfulness import Trial
 
@@ -19,16 +19,6 @@ BATCH = 4
 PIXELS = np.full((64, 64, 3), 200, np.uint8)
 VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
 PASSES = 2 + 4 * 7  # the untouched and the fully covered image, and what lies between on four ways
-
-
-class FakeModel:
-    run_s = 0.0
-
-    def best_batch(self, graph: str) -> int:
-        return BATCH
-
-    def expected(self, plan: Plan) -> float:
-        return self.run_s
 
 
 class FakeBatcher:
@@ -61,8 +51,9 @@ def batcher() -> FakeBatcher:
 
 @pytest.fixture
 def coverer(batcher, lifecycle) -> Iterator[Coverer]:
+    model = SimpleNamespace(best_batch=lambda graph: BATCH, expected=lambda plan: 0.0)
     with ThreadPoolExecutor(1) as pool:
-        yield Coverer(patch=8, batcher=batcher, model=FakeModel(), cpu_pool=pool, lifecycle=lifecycle)
+        yield Coverer(patch=8, batcher=batcher, model=model, cpu_pool=pool, lifecycle=lifecycle)
 
 
 def verification(coverer: Coverer, **options) -> asyncio.Task[tuple[Trial, list[float]]]:
@@ -87,7 +78,7 @@ async def test_every_image_is_run_as_it_was_planned_and_read(coverer, batcher):
 
 
 async def test_what_cannot_end_in_time_is_not_begun(coverer, batcher):
-    coverer.model.run_s = 1.0
+    coverer.model.expected = lambda plan: 1.0
     with pytest.raises(DeadlineExceeded, match=f"The {PASSES} forward passes of this take about 8 s: ask for fewer"):
         await verification(coverer, deadline=time.monotonic() + 3)
     assert batcher.asked == 0

@@ -16,6 +16,9 @@ from app.stores.envelope import DamagedRecord, seal, unseal
 from tests.support.records import make_maps, make_prepared, make_record
 
 SEALED = seal(make_record(image=make_prepared(thumbnail=b"\xff\xd8 not really")))
+DIMENSIONS = {
+    "attention": 3, "rollout": 1, "logits": 1, "evidence": 3, "evidence_heads": 3, "evidence_rest": 2, "distance": 2,
+}  # fmt: skip
 
 
 def arrays(dtype, dimensions: int) -> st.SearchStrategy:
@@ -26,14 +29,8 @@ records = st.builds(
     make_record,
     maps=st.builds(
         make_maps,
-        attention=arrays(np.float32, 3),
-        rollout=arrays(np.float32, 1),
+        **{name: arrays(np.float32, dimensions) for name, dimensions in DIMENSIONS.items()},
         classes=arrays(np.int64, 1),
-        logits=arrays(np.float32, 1),
-        evidence=arrays(np.float32, 3),
-        evidence_heads=arrays(np.float32, 3),
-        evidence_rest=arrays(np.float32, 2),
-        distance=arrays(np.float32, 2),
         lens=st.none() | arrays(np.float32, 2),
     ),
     predictions=st.lists(

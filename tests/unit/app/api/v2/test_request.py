@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -129,9 +130,8 @@ def test_members_that_may_be_missing_may_be_null():
     ],
 )
 def test_an_invalid_head_is_refused_with_the_reason(head, reason):
-    with pytest.raises(MalformedRequest) as refused:
+    with pytest.raises(MalformedRequest, match=re.escape(reason)):
         read(json.dumps(head).encode())
-    assert reason in refused.value.detail
 
 
 INVALID_JSON = (b"", b"{", b"\xff\xfe", b"[" * 100_000, b"NaN", b'{"inputs": NaN}')
@@ -149,9 +149,8 @@ LENGTHS = ("0", "-1", "1e3", "x", "", "²", str(MAX_HEAD_BYTES + 1), "9" * 30, "
     ids=lambda value: repr(value)[:20],
 )
 def test_a_body_without_a_head_is_refused(body, length, reason):
-    with pytest.raises(MalformedRequest) as refused:
+    with pytest.raises(MalformedRequest, match=re.escape(reason)):
         read(body, length=length)
-    assert reason in refused.value.detail
 
 
 OF_PIXELS = partial(head_of, shape=[2, 2, 3, 3])
@@ -178,6 +177,5 @@ SENT = PIXELS.tobytes()
     ],
 )
 def test_invalid_tensors_are_refused_with_the_reason(head, tensors, reason):
-    with pytest.raises(MalformedRequest) as refused:
+    with pytest.raises(MalformedRequest, match=re.escape(reason)):
         binary(head, tensors)
-    assert reason in refused.value.detail
