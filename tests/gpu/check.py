@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.benchmarks.page import table
 from tests.benchmarks.record import Rows, head
-from tests.gpu import bundles, card, kernels, parity, peers, scarcity, serving, speed
+from tests.gpu import bundles, card, kernels, parity, scarcity, serving, speed
 from tests.gpu.place import Place, Tables
 
 SECTIONS: dict[str, Callable[[Place], Tables]] = {
@@ -27,10 +27,8 @@ SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "parity": parity.measure,
     "speed": speed.measure,
     "kernels": kernels.measure,
-    "peers": peers.measure,
     "served": serving.measure,
     "replicas": serving.measure_replicas,
-    "overload": serving.measure_overload,
     "scarcity": scarcity.measure,
 }
 SECONDS = 10.0
