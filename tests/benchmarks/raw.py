@@ -12,7 +12,7 @@ from app.bundle import COMBINED_GRAPH, Bundle
 from app.inference.engine import Graph
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
-from tests.benchmarks.servers.classifier import opened as session_of
+from tests.benchmarks.servers.vit import opened as session_of
 
 BATCHES = (1, 2, 3, 4, 6, 8)
 LEAST_RUNS = 2  # of each thread, however long they take

@@ -10,6 +10,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import torch
 from tqdm import tqdm
 
 from app.bundle import Precision, load_bundle
@@ -21,8 +22,8 @@ from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_bundle, random_checkpoint
 from tests.benchmarks.raw import Arrangement, RawLoop, of_bundle, of_onnx_runtime
 from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import quartiles, ratios
 from tests.benchmarks.server import PATIENT, running
-from tests.benchmarks.spread import quartiles, ratios
 
 BUNDLES: tuple[tuple[str, Precision], ...] = (
     ("Ti/16", "fp32"),
@@ -48,7 +49,7 @@ def measure() -> Rows:
         @cache
         def plain(variant: str) -> Searched:
             path = folder / f"{variant.replace('/', '-')}.onnx"
-            export_plainly(random_checkpoint(variant).model, path)
+            export_plainly(random_checkpoint(variant).model, torch.zeros(2, 3, 224, 224), path)
             return searched(of_onnx_runtime(path))
 
         for variant, precision in tqdm(BUNDLES, desc="models"):

@@ -18,8 +18,8 @@ from tests.benchmarks.load import percentile
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import quartiles, ratios, times
 from tests.benchmarks.server import Server, running
-from tests.benchmarks.spread import quartiles, ratios, times
 from tests.load.background import PROBE_TIMEOUT_S, probed
 
 VARIANT = "Ti/16"
