@@ -1,7 +1,7 @@
 """Measurements that take turns, so that a change of the machine's speed affects them alike, and how they are shown."""
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -36,3 +36,10 @@ def times(milliseconds: list[float]) -> str:
     """Their p50 and p99; nothing where there are none."""
     in_order = sorted(milliseconds)
     return " / ".join(f"{in_order[int(share * len(in_order))]:.0f}" for share in (0.5, 0.99) if in_order)
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """In Markdown."""
+    lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
+    lines += [" | ".join(str(value) for value in row.values()) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)

@@ -1,7 +1,5 @@
 """Whether the GPU computes what the CPU computes, for its own images, and on itself alone."""
 
-import time
-
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Bundle
@@ -27,11 +25,8 @@ def measure(place: Place) -> Tables:
         bundle.check_files()
         tolerance = TOLERANCE[bundle.manifest.precision]
         before = used_mib()
-        start = time.perf_counter()
         model, engine = open_on_gpu(bundle, MAX_BATCH)
-        made = time.perf_counter()
         engine.warm_up(model)
-        recorded = time.perf_counter()
         images = pictures(bundle, MAX_BATCH)
         cpu = open_on_cpu(bundle)
         tables["differences from the CPU"] += parity(name, engine, cpu, images[:COMPARED], tolerance)
@@ -40,8 +35,6 @@ def measure(place: Place) -> Tables:
         model.forbid("explain", MAX_BATCH // 4)
         tables["engines"].append({
             "bundle": name,
-            "sessions made, s": round(made - start, 1),
-            "recorded, s": round(recorded - made, 1),
             "largest batch": largest,
             "memory, MiB": round(in_use),
             f"after no batch of {MAX_BATCH // 4} is explained": round(used_mib() - before),

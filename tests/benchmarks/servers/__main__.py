@@ -13,7 +13,7 @@ import sys
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.leaders import PRECISIONS
-from tests.benchmarks.page import table
+from tests.benchmarks.rounds import table
 from tests.benchmarks.servers.comparison import (
     WORK,
     about,

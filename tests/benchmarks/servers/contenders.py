@@ -21,12 +21,8 @@ FOLDER = Path(__file__).parent
 CORES = allowed_cores()
 EQUAL = "equal"  # the group of servers that run the same file
 GROUPS = ("fp32", "bf16", "int8", "others", EQUAL)
-PLAIN_GRAPH, OUR_GRAPH, OUR_BF16, OUR_INT8 = (
-    "plain export, fp32",
-    "vit-serve, fp32",
-    "vit-serve, bf16",
-    "vit-serve, int8",
-)
+PLAIN_GRAPH = "plain export, fp32"
+OUR_GRAPH, OUR_BF16, OUR_INT8 = "vit-serve, fp32", "vit-serve, bf16", "vit-serve, int8"
 LABELS, MAPS = "labels", "labels and maps"
 BFLOAT16 = "bfloat16"
 RUNTIMES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
