@@ -89,7 +89,8 @@ def tests_for(fault: Fault, tree: Path) -> list[list[str]]:
         kind = test.relative_to(tree / "tests").parts[0]
         return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
-    near, others = [], []
+    near: list[str] = []
+    others: list[str] = []
     for test in sorted(sorted(tree.glob("tests/**/test_*.py")), key=cost):
         if test.name != "test_faults.py":  # which fails with every fault
             alike = test.name.startswith(f"test_{module.name}") or name.search(test.read_text())

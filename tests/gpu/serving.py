@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.machine import allowed_cores
 from tests.benchmarks.pictures import classify_jpeg
-from tests.benchmarks.record import Rows
+from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
 from tests.gpu.card import used_mib
 from tests.gpu.place import Place, Tables
@@ -52,8 +52,8 @@ def served(name: str, folder: Path, *, replicas: int, connections: Sequence[int]
             loads(servers, request, seconds / 4, connections=GENERATORS)
             for count in connections:
                 rates = loads(servers, request, seconds, connections=count)
-                head = {"bundle": name, "replicas": replicas, "answer": what, "connections": count}
-                rows.append({**head, **rates, "MiB of the GPU": round(used_mib() - before)})
+                row: Row = {"bundle": name, "replicas": replicas, "answer": what, "connections": count}
+                rows.append({**row, **rates, "MiB of the GPU": round(used_mib() - before)})
     return rows
 
 

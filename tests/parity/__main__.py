@@ -30,7 +30,7 @@ def main() -> None:
     sections, far = record.read(), []
     for name in named:
         rows = list(tqdm(PEERS[name].rows(), desc=name))
-        title = "Preprocessing" if name == record.PIPELINES else f"{name} {version(name).split('+')[0]}"  # without the build
+        title = "Preprocessing" if name == record.PIPELINES else f"{name} {version(name).partition('+')[0]}"
         sections[name] = record.Section(title=title, rows=rows)
         far += [f"{row.name} by {row.error:.0e}" for row in rows if not row.error <= row.rounding]
     del operators

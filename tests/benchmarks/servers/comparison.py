@@ -37,11 +37,14 @@ Answers = tuple[list[float], int]  # milliseconds of the good ones, and how many
 
 
 @dataclass(frozen=True, kw_only=True)
-class Try:
+class Search:
     contender: Contender
-    arrangement: Arrangement
-    rates: list[float]  # images/s of each round; none where it failed
-    chosen: bool
+    rates: dict[str, list[float]]  # images/s of each round, by what an arrangement says; only of those that ran
+
+    @property
+    def best(self) -> Arrangement | None:
+        ran = [each for each in self.contender.tries if each.says in self.rates]
+        return max(ran, key=lambda each: sum(self.rates[each.says]), default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +70,7 @@ class Finding:
 class Comparison:
     group: str
     requests: int  # behind each percentile
-    tries: list[Try]
+    tries: list[Search]
     findings: list[Finding]
     left_out: dict[str, str]  # why, by name
 
@@ -101,21 +104,14 @@ def compare(group: str, requests: int, journal: MutableMapping[str, Any]) -> Com
     Raises RuntimeError where the first server, to which ratios refer, fails.
     """
     weights = WORK / WEIGHTS
-    tries = []
-    left_out = {}
-    for contender in tqdm([each for each in contenders(weights) if group in each.groups], desc="search"):
+    chosen = [each for each in contenders(weights) if group in each.groups]
+    for contender in tqdm(chosen, desc="search"):
         if contender.name not in journal:
             journal[contender.name] = search(contender, weights)
-        rates = journal[contender.name]
-        best = max(rates, key=lambda says: sum(rates[says]), default=None)
-        tries += [
-            Try(contender=contender, arrangement=each, rates=rates.get(each.says, []), chosen=each.says == best)
-            for each in contender.tries
-        ]
-        if best is None:
-            left_out[contender.name] = "no arrangement of it ran"
+    tries = [Search(contender=each, rates=journal[each.name]) for each in chosen]
+    left_out = {each.contender.name: "no arrangement of it ran" for each in tries if each.best is None}
     with Stage(weights) as stage:
-        findings = measured(stage, group, [one for one in tries if one.chosen], requests)
+        findings = measured(stage, group, tries, requests)
         left_out |= stage.failed
     return Comparison(group=group, requests=requests, tries=tries, findings=findings, left_out=left_out)
 
@@ -131,36 +127,34 @@ def search(contender: Contender, weights: Path) -> dict[str, list[float]]:
         return {says: rates_of([figures for figures, _ in turns[says]]) for says in turns if says not in stage.failed}
 
 
-def measured(stage: Stage, group: str, best: list[Try], requests: int) -> list[Finding]:
+def measured(stage: Stage, group: str, tries: list[Search], requests: int) -> list[Finding]:
     """The three loads. A server that failed has no finding."""
-    servers = {one.contender.name: one.arrangement for one in best}
+    servers = {each.contender.name: best for each in tries if (best := each.best)}
     load: Load = {"seconds": CLOSED_SECONDS, "connections": CONNECTIONS}
     turns = in_rounds(stage, servers, CLOSED_ROUNDS, lambda name, number: load, desc=f"{CONNECTIONS} connections")
     closed = {name: [figures for figures, _ in found] for name, found in turns.items()}
-    whole = {one.contender.name: one.arrangement for one in best if one.contender.open_loops(group)}
+    whole = [each.contender.name for each in tries if each.best and each.contender.open_loops(group)]
 
     def open_loop(rate_of: Callable[[str], float], desc: str) -> dict[str, Answers]:
         def load(name: str, number: int) -> Load:
             poisson = {"rate": rate_of(name), "seed": number}
             return {"seconds": seconds_of(requests / OPEN_ROUNDS, **poisson), **poisson}
 
-        alive = {name: arrangement for name, arrangement in whole.items() if name not in stage.failed}
+        alive = {name: servers[name] for name in whole if name not in stage.failed}
         return {name: answers(found) for name, found in in_rounds(stage, alive, OPEN_ROUNDS, load, desc=desc).items()}
 
     own = open_loop(lambda name: LOAD * statistics.median(rates_of(closed[name])), f"at {LOAD:.0%} of its capacity")
     common = open_loop(lambda name: COMMON_RATE, "at one rate")
-    base = best[0].contender.name
+    base = tries[0].contender.name
     if base in stage.failed:
         raise RuntimeError(f"ratios refer to {base}, which failed: {stage.failed[base]}")
+    nothing: Answers = ([], 0)
     return [
         Finding(
-            contender=one.contender,
-            closed=closed[one.contender.name],
-            own=own.get(one.contender.name, ([], 0)),
-            common=common.get(one.contender.name, ([], 0)),
+            contender=one, closed=closed[one.name], own=own.get(one.name, nothing), common=common.get(one.name, nothing)
         )
-        for one in best
-        if one.contender.name not in stage.failed
+        for one in (each.contender for each in tries)
+        if one.name in servers and one.name not in stage.failed
     ]
 
 
@@ -250,15 +244,16 @@ def of_graph(found: Finding) -> str:
 def tries_table(comparisons: Sequence[Comparison]) -> Rows:
     return [
         {
-            "server": shown(one.contender),
-            "graph": one.contender.graph,
-            "arrangement": one.arrangement.says,
-            "images/s": round(statistics.median(one.rates), 1) if one.rates else "did not run",
-            "chosen": "yes" if one.chosen else "",
+            "server": shown(each.contender),
+            "graph": each.contender.graph,
+            "arrangement": arrangement.says,
+            "images/s": round(statistics.median(rates), 1) if rates else "did not run",
+            "chosen": "yes" if arrangement == each.best else "",
         }
         for comparison in comparisons
-        for one in comparison.tries
-        if len(one.contender.tries) > 1 and comparison.group == one.contender.groups[0]
+        for each in comparison.tries
+        for arrangement, rates in ((one, each.rates.get(one.says)) for one in each.contender.tries)
+        if len(each.contender.tries) > 1 and comparison.group == each.contender.groups[0]
     ]
 
 

@@ -26,7 +26,6 @@ PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transfo
 PLAIN_WEIGHTS = "plain.bin"
 LABELS = "labels.txt"
 CALIBRATION = 32  # images
-SIZES = {"hidden_size": 384, "num_hidden_layers": 12, "num_attention_heads": 6, "intermediate_size": 1536}  # S/16
 
 
 def write_weights(folder: Path) -> None:
@@ -54,8 +53,14 @@ def _write_transformers(folder: Path) -> None:
     import transformers
 
     torch.manual_seed(0)
-    names = {i: f"class {i}" for i in range(1000)}
-    config = transformers.ViTConfig(**SIZES, layer_norm_eps=1e-6, id2label=names)
+    config = transformers.ViTConfig(
+        hidden_size=384,
+        num_hidden_layers=12,
+        num_attention_heads=6,
+        intermediate_size=1536,
+        layer_norm_eps=1e-6,
+        id2label={i: f"class {i}" for i in range(1000)},
+    )
     transformers.ViTForImageClassification(config).save_pretrained(folder)
     half = [0.5, 0.5, 0.5]
     processor = transformers.CLIPImageProcessorPil(size={"shortest_edge": 256}, image_mean=half, image_std=half)
