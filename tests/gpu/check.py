@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.benchmarks.record import Rows, head
 from tests.benchmarks.rounds import table
 from tests.gpu import bundles, card, kernels, parity, scarcity, serving, speed
-from tests.gpu.place import Place, Tables
+from tests.gpu.bundles import Place, Tables
 
 SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "bundles": bundles.measure,

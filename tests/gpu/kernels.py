@@ -7,8 +7,8 @@ from torch.profiler import ProfilerActivity, profile
 
 from app.inference.cuda.recording import Recording
 from tests.benchmarks.record import Rows
+from tests.gpu.bundles import Place, Tables
 from tests.gpu.parity import open_on_gpu
-from tests.gpu.place import Place, Tables
 
 BATCH = 64
 RUNS = 10

@@ -14,8 +14,8 @@ import httpx
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
+from tests.gpu.bundles import Place, Tables
 from tests.gpu.card import used_mib
-from tests.gpu.place import Place, Tables
 
 LEFT_MIB = (16384, 4096, 2048, 1024, 512)
 LEAST_MIB = 300

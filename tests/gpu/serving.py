@@ -10,8 +10,8 @@ from app.machine import allowed_cores
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, Server, running
+from tests.gpu.bundles import Place, Tables
 from tests.gpu.card import used_mib
-from tests.gpu.place import Place, Tables
 
 DEVICE = "cuda"
 QUERIES = {"labels": "attention=false", "labels and maps": "attention=true"}

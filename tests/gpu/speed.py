@@ -3,9 +3,9 @@
 from functools import partial
 
 from tests.benchmarks.record import Rows
+from tests.gpu.bundles import Place, Tables
 from tests.gpu.card import milliseconds
 from tests.gpu.parity import open_on_gpu, pictures
-from tests.gpu.place import Place, Tables
 
 MAX_BATCH = 256
 SECONDS = 0.5  # of each measurement

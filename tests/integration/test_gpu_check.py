@@ -7,7 +7,7 @@ import pytest
 from app.bundle import load_bundle
 from app.settings import DEMO_BUNDLE
 from tests.gpu import bundles, check, parity, scarcity, serving
-from tests.gpu.place import Place
+from tests.gpu.bundles import Place
 
 
 @pytest.fixture(autouse=True)
