@@ -14,6 +14,7 @@ from tests.gpu.bundles import Place
 def without_a_gpu(monkeypatch):
     for section in (scarcity, serving):
         monkeypatch.setattr(section, "DEVICE", "cpu")
+    monkeypatch.setattr(serving, "GENERATORS", 2)
 
 
 @pytest.mark.parametrize(("replicas", "connections"), [(1, (1, 3)), (2, (4,))])
