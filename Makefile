@@ -58,7 +58,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 bench: $(VENV)/.dev $(BENCH)/openvino/.installed  ## measure, and rewrite the benchmark tables in docs/
 	$(BIN)/python -m tests.benchmarks
 
-bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton ray transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
+bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
 	$(BIN)/python -m tests.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
 
 faults: $(VENV)/.dev  ## [FAULTS="name ..."]: seed faults into a copy of the code, and see whether the tests find each

@@ -11,8 +11,9 @@ from tests.benchmarks.learning import chance
 from tests.benchmarks.learning import comparison as learning
 from tests.benchmarks.maps import comparison as maps
 from tests.benchmarks.maps import what_if
-from tests.benchmarks.page import table, write_pages
+from tests.benchmarks.page import write_pages
 from tests.benchmarks.record import Head, Rows, record_paths, write_record
+from tests.benchmarks.rounds import table
 from tests.benchmarks.runtimes import comparison as runtimes
 
 BENCHMARKS = {

@@ -12,13 +12,11 @@ HOT_PATH = (
 )
 
 
-def changes_since(commit: str) -> int:
-    """Commits to the hot path since this one; 0 without git, or in a clone without the commit."""
-    return len(git("log", "--format=%h", f"{commit}..HEAD", "--", *HOT_PATH).splitlines())
-
-
 if __name__ == "__main__":
-    tables = {name: path for name, path in record_paths().items() if path.parent.name != "study"}
-    counts = {name: changes_since(str(read_record(path).head["commit"])) for name, path in tables.items()}
-    older = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-    print(f"Tables older than the code (changes since): {older or 'none'}")
+    older = []
+    for name, path in record_paths().items():
+        since = f"{read_record(path).head['commit']}..HEAD"
+        changes = git("log", "--format=%h", since, "--", *HOT_PATH).splitlines()  # none in a clone without the commit
+        if changes and path.parent.name != "study":
+            older.append(f"{name} ({len(changes)})")
+    print(f"Tables older than the code (changes since): {', '.join(older) or 'none'}")

@@ -9,16 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import onnx
 from tqdm import tqdm
 
-from app.bundle import COMBINED_GRAPH, EXPLAIN_GRAPH, WEIGHTS
+from app.bundle import WEIGHTS
 from app.inference.engine import Graph
-from export.combine import combine
-from export.graphs import ExplainGraph
-from export.onnx_file import externalise, part
-from export.trace import trace
-from tests.benchmarks.random_model import random_checkpoint
+from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
 
 CASES = (
@@ -30,28 +25,18 @@ MEMORY_GIB = 8
 
 def measure() -> Rows:
     rows = []
-    for variant, size in tqdm(CASES, desc="models"):
-        with tempfile.TemporaryDirectory() as temporary:
-            folder = Path(temporary)
-            write_graph(folder, variant, size)
-            lean, explaining = runs(folder, "classify", size), runs(folder, "explain", size)
+    for variant, side in tqdm(CASES, desc="models"):
+        with tempfile.TemporaryDirectory() as folder:
+            bundle = random_bundle(Path(folder), variant, side=side)
+            lean, explaining = runs(bundle, "classify"), runs(bundle, "explain")
             row: Row = {
                 "model": f"ViT-{variant}",
-                "side, pixels": size,
-                "weights, MiB": round((folder / WEIGHTS).stat().st_size / 2**20),
+                "side, pixels": side,
+                "weights, MiB": round((bundle / WEIGHTS).stat().st_size / 2**20),
                 "labels, ms at batch 1": round(lean[0]["ms"], 1),
             }
         rows.append(row | columns("labels", lean) | columns("labels and maps", explaining))
     return rows
-
-
-def write_graph(folder: Path, variant: str, size: int) -> None:
-    """The graph for CPUs as export writes it, unchecked."""
-    graph = ExplainGraph(random_checkpoint(variant, image_size=(size, size)), "fp32")
-    proto = trace(graph)
-    externalise(proto, folder / WEIGHTS)
-    onnx.save(proto, folder / EXPLAIN_GRAPH)
-    onnx.save(combine(part(proto, graph.answers), proto), folder / COMBINED_GRAPH)
 
 
 def columns(what: str, runs: list[dict[str, float]]) -> Row:
@@ -66,7 +51,7 @@ def columns(what: str, runs: list[dict[str, float]]) -> Row:
     }
 
 
-def runs(folder: Path, graph: Graph, size: int) -> list[dict[str, float]]:
-    command = [sys.executable, "-m", "tests.benchmarks.batches", str(folder / COMBINED_GRAPH), graph, str(size)]
+def runs(bundle: Path, graph: Graph) -> list[dict[str, float]]:
+    command = [sys.executable, "-m", "tests.benchmarks.raw", str(bundle), graph]
     measured: list[dict[str, float]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     return measured

@@ -15,9 +15,8 @@ from app.bundle import Precision
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
-from tests.benchmarks.rounds import in_turn
+from tests.benchmarks.rounds import in_turn, quartiles, ratios
 from tests.benchmarks.server import PATIENT, running
-from tests.benchmarks.spread import quartiles, ratios
 
 VARIANT = "S/16"
 PRECISIONS = [precision for precision in get_args(Precision) if precision != "fp16"]  # that one is for GPUs

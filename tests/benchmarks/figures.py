@@ -18,14 +18,15 @@ def fill(text: str) -> str:
     return MARK.sub(lambda found: f"{FIGURES[found[2]]()}<!-- {found[2]} -->", text)
 
 
-def cell(record: str, row: str, column: str) -> str | float:
-    """Of the first row that begins with `row`."""
-    return next(found[column] for found in rows_of(record) if str(next(iter(found.values()))).startswith(row))
+def cell(record: str, row: str, column: str, **others: str) -> str | float:
+    """Of the first row that begins with `row`, and has `others` in these columns."""
+    rows = [found for found in rows_of(record) if others.items() <= found.items()]
+    return next(found[column] for found in rows if str(next(iter(found.values()))).startswith(row))
 
 
-def of(record: str, row: str, column: str, digits: int = 0) -> Callable[[], str]:
+def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Callable[[], str]:
     """The first number of a cell."""
-    return lambda: f"{number(cell(record, row, column)):.{digits}f}"
+    return lambda: f"{number(cell(record, row, column, **others)):.{digits}f}"
 
 
 def gain(record: str, row: str, over: str, column: str, digits: int) -> Callable[[], str]:
@@ -48,12 +49,6 @@ def hottest_span() -> str:
     return f"{max(shares) - min(shares):.1f}"
 
 
-def correlation_under_a_blur() -> str:
-    """Of evidence and effect. The page shows the other fill."""
-    (row,) = (row for row in rows_of("what_if") if EVIDENCE in row.values() and row["fill"] == "blur")
-    return f"{number(row[CORRELATION]):.2f}"
-
-
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of the demo": of("memory", "demo", READY),
     "seconds until the demo is ready": of("memory", "demo", START, 1),
@@ -69,5 +64,5 @@ FIGURES: dict[str, Callable[[], str]] = {
     "between attention and evidence": hottest_span,
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
     "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
-    "correlation under a blur": correlation_under_a_blur,
+    "correlation under a blur": of("what_if", EVIDENCE, CORRELATION, 2, fill="blur"),
 }

@@ -15,14 +15,13 @@ import numpy as np
 from PIL import Image
 from tqdm import tqdm
 
-from app.bundle import COMBINED_GRAPH
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import geometry, preprocess
-from app.inference.openvino import OpenVinoEngine
-from tests.benchmarks.cost import write_graph
 from tests.benchmarks.pictures import jpeg
+from tests.benchmarks.random_model import random_bundle
+from tests.benchmarks.raw import of_bundle
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.rounds import in_turn
 from tests.catalogue.case import encode
@@ -38,9 +37,8 @@ ROUNDS = 15
 
 def measure() -> Rows:
     with tempfile.TemporaryDirectory() as folder:
-        write_graph(Path(folder), "S/16", SPEC.size[0])
-        engine = OpenVinoEngine(graph=Path(folder) / COMBINED_GRAPH, shapes={}, precision="fp32", threads=1)
-        model = partial(engine.run, "classify", np.zeros((1, *SPEC.size, 3), dtype=np.uint8))
+        run = of_bundle(random_bundle(Path(folder), "S/16"), "classify")(1, 1)
+        model = partial(run, 1)
         pictures = (encode(decoded(jpeg()).resize(size), "JPEG", quality=90) for size in tqdm(SIZES, desc="sizes"))
         return [row(picture, model) for picture in pictures]
 

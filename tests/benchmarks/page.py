@@ -6,17 +6,12 @@ from pathlib import Path
 from tests.benchmarks.figures import fill
 from tests.benchmarks.leaders import ahead, fastest
 from tests.benchmarks.record import ROOT, Rows, read_record, record_paths, rows_of
+from tests.benchmarks.rounds import table
 from tests.gpu.tables import gpu_tables
 
 README = ROOT / "README.md"
 PAGES = sorted((ROOT / "docs").glob("*.md"))
 BLOCK = re.compile(r"(<!-- ([\w -]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
-
-
-def table(rows: Rows) -> str:
-    lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
-    lines += [" | ".join(str(value) for value in row.values()) for row in rows]
-    return "\n".join(f"| {line} |" for line in lines)
 
 
 def block(name: str, page: Path) -> str:

@@ -3,28 +3,30 @@
 import os
 import subprocess
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
-from model.vit import VisionTransformer
 from tests.benchmarks.record import ROOT
 
 NNCF = ROOT / ".venv-bench" / "openvino" / "bin" / "python"  # of the environment that has it
 SILENT = {"CI": "true"}  # OpenVINO and NNCF report their use to their makers where this is not set
 
 
-def export_plainly(model: VisionTransformer, path: Path) -> None:
-    """`torch.onnx.export` with its defaults: normalised float NCHW in, logits out."""
+def export_plainly(model: nn.Module, images: Tensor, path: Path, *, outputs: Sequence[str] = ("logits",)) -> None:
+    """`torch.onnx.export` with its defaults, for any number of images; `images` are two, as an example."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
             model,
-            (torch.zeros(2, 3, *model.config.image_size),),
+            (images,),
             path,
             input_names=["images"],
+            output_names=outputs,
             opset_version=18,
             dynamic_shapes={"images": {0: torch.export.Dim("batch", min=1, max=4096)}},
             verbose=False,

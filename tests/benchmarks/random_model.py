@@ -35,9 +35,10 @@ def random_checkpoint(name: str, *, image_size: tuple[int, int] = (224, 224), **
     )
 
 
-def random_bundle(folder: Path, variant: str, precision: Precision = "fp32") -> Path:
-    """A bundle of such a checkpoint in `folder`; written unless it is there."""
-    bundle = folder / f"{variant.replace('/', '-')}-{precision}"
+def random_bundle(folder: Path, variant: str, precision: Precision = "fp32", *, side: int = 224) -> Path:
+    """A bundle of such a checkpoint in `folder`, for square images; written unless it is there."""
+    bundle = folder / f"{variant.replace('/', '-')}-{precision}-{side}"
     if not bundle.exists():
-        write_bundle(random_checkpoint(variant), bundle, replace=False, precision=precision)
+        checkpoint = random_checkpoint(variant, image_size=(side, side))
+        write_bundle(checkpoint, bundle, replace=False, precision=precision)
     return bundle

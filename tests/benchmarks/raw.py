@@ -1,5 +1,12 @@
-"""Raw loops of a model: runs and nothing else, in every arrangement of runs, threads and batches."""
+"""Raw loops of a model: runs and nothing else, in every arrangement of runs, threads and batches.
 
+`python -m tests.benchmarks.raw BUNDLE classify|explain` prints the time of each batch size and the peak memory so far,
+as JSON. Imports no torch, so that its memory is not measured.
+"""
+
+import json
+import statistics
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -8,53 +15,50 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.bundle import COMBINED_GRAPH, Bundle
+from app.bundle import COMBINED_GRAPH, load_bundle
 from app.inference.engine import Graph
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
-from tests.benchmarks.servers.classifier import opened as session_of
+from tests.benchmarks.peak import peak_mib
+from tests.benchmarks.servers.vit import opened
 
 BATCHES = (1, 2, 3, 4, 6, 8)
 LEAST_RUNS = 2  # of each thread, however long they take
+MEMORY_BATCHES = (1, 2, 4, 8, 16)
+MEMORY_SECONDS = 1.0  # for each; at least three runs
 
 Run = Callable[[int], object]  # of a batch of this size
-Open = Callable[[int, bool], Run]  # threads of each run, and whether they wait for work in a loop
+Open = Callable[[int, int], Run]  # of as many runs at a time, and threads of each
 
 
 class Arrangement(NamedTuple):
     runs: int  # at a time
     threads: int  # of each run
-    spinning: bool  # whether they wait for work in a loop
     batch: int
 
     def __str__(self) -> str:
-        spinning = ", spinning" if self.spinning else ""
-        return f"{self.runs} × {self.threads}, batch {self.batch}{spinning}"
+        return f"{self.runs} × {self.threads}, batch {self.batch}"
 
 
-def arrangements(cores: int, *, spinning: bool) -> list[Arrangement]:
-    """One run on all cores; two such runs at a time; and a run of one thread on each core. With `spinning`, one run on
-    all cores that spin too.
-    """
-    ways = [*([(1, cores, True)] if spinning else []), (1, cores, False), (2, cores, False), (cores, 1, False)]
-    return [Arrangement(*way, batch) for way in dict.fromkeys(ways) for batch in BATCHES]
+def arrangements(cores: int) -> list[Arrangement]:
+    """One run on all cores; two such runs at a time; and a run of one thread on each core."""
+    ways = dict.fromkeys([(1, cores), (2, cores), (cores, 1)])
+    return [Arrangement(*way, batch) for way in ways for batch in BATCHES]
 
 
 class RawLoop:
     """Opens the model once for each run that goes on at a time."""
 
-    def __init__(self, opened: Open, *, spinning: bool) -> None:
-        """`spinning`: whether this runtime has threads that can spin."""
+    def __init__(self, opened: Open) -> None:
         self._open = opened
-        self._arrangements = arrangements(allowed_cores(), spinning=spinning)
-        self._runs: dict[tuple[int, int, bool], list[Run]] = {}
+        self._runs: dict[tuple[int, int], list[Run]] = {}
 
     def rate(self, arrangement: Arrangement, seconds: float) -> float:
         """Images/s: the sum over the runs that go on at a time."""
-        count, threads, spinning, batch = arrangement
-        runs = self._runs.setdefault(arrangement[:-1], [])
+        count, threads, batch = arrangement
+        runs = self._runs.setdefault((count, threads), [])
         while len(runs) < count:
-            runs.append(self._open(threads, spinning))
+            runs.append(self._open(count, threads))
         for run in runs:
             run(batch)
 
@@ -70,30 +74,50 @@ class RawLoop:
 
     def best(self, count: int, seconds: float) -> list[Arrangement]:
         """Those with the highest rate in a loop of so many seconds each, the best first."""
-        rates = {one: self.rate(one, seconds) for one in self._arrangements}
+        rates = {one: self.rate(one, seconds) for one in arrangements(allowed_cores())}
         return sorted(rates, key=lambda one: -rates[one])[:count]
 
 
-def of_bundle(bundle: Bundle, graph: Graph) -> RawLoop:
+def of_bundle(folder: Path, graph: Graph) -> Open:
     """As the service runs it."""
-    manifest = bundle.manifest
+    manifest = load_bundle(folder).manifest
+    pixels = (max(MEMORY_BATCHES), *manifest.image.size, 3)
+    images = np.random.default_rng(0).integers(0, 256, pixels, dtype=np.uint8)
 
-    def opened(threads: int, spinning: bool) -> Run:
-        path, precision = bundle.folder / COMBINED_GRAPH, manifest.precision
+    def open_(runs: int, threads: int) -> Run:
+        path, precision = folder / COMBINED_GRAPH, manifest.precision
         engine = OpenVinoEngine(graph=path, shapes=manifest.explains, precision=precision, threads=threads)
-        images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *manifest.image.size, 3), dtype=np.uint8)
         return lambda batch: engine.run(graph, images[:batch])
 
-    return RawLoop(opened, spinning=False)
+    return open_
 
 
-def of_onnx_runtime(graph: Path) -> RawLoop:
-    """`session.run`."""
+def of_onnx_runtime(graph: Path) -> Open:
+    """`session.run`. Threads wait for work in a loop, which is the default, where one run has all cores."""
 
-    def opened(threads: int, spinning: bool) -> Run:
-        session = session_of(graph, threads, spinning=spinning)
+    def open_(runs: int, threads: int) -> Run:
+        session = opened(graph, threads, spinning=runs == 1)
         (source,) = session.get_inputs()
         images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *source.shape[1:])).astype(np.float32)
         return lambda batch: session.run(None, {source.name: images[:batch]})
 
-    return RawLoop(opened, spinning=True)
+    return open_
+
+
+def times_and_peaks(folder: Path, graph: Graph) -> list[dict[str, float]]:
+    run = of_bundle(folder, graph)(1, allowed_cores())
+    found = []
+    for batch in MEMORY_BATCHES:
+        run(batch)
+        times: list[float] = []
+        while len(times) < 3 or sum(times) < MEMORY_SECONDS:
+            start = time.perf_counter()
+            run(batch)
+            times.append(time.perf_counter() - start)
+        found.append({"batch": batch, "ms": 1000 * statistics.median(times), "peak_mib": peak_mib("self")})
+    return found
+
+
+if __name__ == "__main__":
+    bundle, of_graph = sys.argv[1:]
+    print(json.dumps(times_and_peaks(Path(bundle), "explain" if of_graph == "explain" else "classify")))

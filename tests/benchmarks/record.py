@@ -18,7 +18,7 @@ from app.machine import allowed_cores
 ROOT = Path(__file__).parents[2]
 CODE = ("app", "export", "model", "tests/benchmarks", "tests/load", "tests/study", "pyproject.toml", "constraints.txt")
 RECORDED = ("benchmarks", "load", "study")  # folders of tests/
-GENERATED = {".json", ".md"}  # what benchmarks write themselves
+GENERATED = (":!*.json", ":!*.md")  # what benchmarks write themselves, as git leaves it out
 PACKAGES = ("openvino", "numpy", "pillow", "fastapi", "uvicorn", "torch")
 
 Row = dict[str, str | float]
@@ -73,8 +73,8 @@ def head() -> dict[str, JsonValue]:
 
 def uncommitted() -> list[str]:
     """Files of code that are not as in the commit."""
-    changed = [line[3:] for line in git("status", "--porcelain", "--untracked-files=all", "--", *CODE).splitlines()]
-    return [name for name in changed if Path(name).suffix not in GENERATED]
+    changed = git("status", "--porcelain", "--untracked-files=all", "--", *CODE, *GENERATED)
+    return [line[3:] for line in changed.splitlines()]
 
 
 def processor() -> str:

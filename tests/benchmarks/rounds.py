@@ -1,6 +1,7 @@
-"""Measurements that take turns, so that a change of the machine's speed affects them alike."""
+"""Measurements that take turns, so that a change of the machine's speed affects them alike, and how they are shown."""
 
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from tqdm import tqdm
@@ -18,3 +19,27 @@ def in_turn(
         for key, measure in measurements.items():
             results[key].append(measure())
     return results
+
+
+def quartiles(values: list[float], digits: int) -> str:
+    """The median, and in brackets the first and the third quartile."""
+    first, median, third = statistics.quantiles(values, n=4, method="inclusive")
+    return f"{median:.{digits}f} ({first:.{digits}f} to {third:.{digits}f})"
+
+
+def ratios(ours: list[float], theirs: list[float]) -> list[float]:
+    """Round by round."""
+    return [mine / other for mine, other in zip(ours, theirs, strict=True)]
+
+
+def times(milliseconds: list[float]) -> str:
+    """Their p50 and p99; nothing where there are none."""
+    in_order = sorted(milliseconds)
+    return " / ".join(f"{in_order[int(share * len(in_order))]:.0f}" for share in (0.5, 0.99) if in_order)
+
+
+def table(rows: Sequence[Mapping[str, object]]) -> str:
+    """In Markdown."""
+    lines = [" | ".join(rows[0]), " | ".join("---" for _ in rows[0])]
+    lines += [" | ".join(str(value) for value in row.values()) for row in rows]
+    return "\n".join(f"| {line} |" for line in lines)

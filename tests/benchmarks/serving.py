@@ -10,19 +10,20 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+import torch
 from tqdm import tqdm
 
-from app.bundle import Precision, load_bundle
+from app.bundle import Precision
 from app.inference.engine import Graph
 from app.machine import allowed_cores
 from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.plain_export import export_plainly
 from tests.benchmarks.random_model import random_bundle, random_checkpoint
-from tests.benchmarks.raw import Arrangement, RawLoop, of_bundle, of_onnx_runtime
+from tests.benchmarks.raw import Arrangement, Open, RawLoop, of_bundle, of_onnx_runtime
 from tests.benchmarks.record import Row, Rows
+from tests.benchmarks.rounds import quartiles, ratios
 from tests.benchmarks.server import PATIENT, running
-from tests.benchmarks.spread import quartiles, ratios
 
 BUNDLES: tuple[tuple[str, Precision], ...] = (
     ("Ti/16", "fp32"),
@@ -48,19 +49,20 @@ def measure() -> Rows:
         @cache
         def plain(variant: str) -> Searched:
             path = folder / f"{variant.replace('/', '-')}.onnx"
-            export_plainly(random_checkpoint(variant).model, path)
+            export_plainly(random_checkpoint(variant).model, torch.zeros(2, 3, 224, 224), path)
             return searched(of_onnx_runtime(path))
 
         for variant, precision in tqdm(BUNDLES, desc="models"):
             bundle = random_bundle(folder, variant, precision)
             for what, graph in GRAPHS.items():
-                loops = [searched(of_bundle(load_bundle(bundle), graph)), plain(variant)]
+                loops = [searched(of_bundle(bundle, graph)), plain(variant)]
                 cells = row(bundle, loops, "" if graph == "explain" else "?attention=false")
                 rows.append({"model and answer": f"ViT-{variant}, {precision}, {what}", **cells})
     return rows
 
 
-def searched(raw: RawLoop) -> Searched:
+def searched(opened: Open) -> Searched:
+    raw = RawLoop(opened)
     return raw, raw.best(CANDIDATES, SEARCH_SECONDS)
 
 

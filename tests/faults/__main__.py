@@ -1,7 +1,7 @@
 """`python -m tests.faults [name ...]`: which of the seeded faults the tests find.
 
-One fault at a time is put into a copy of the working tree. Tests that stand near its file run first, and all others if
-those find nothing. A test that has failed has to pass without the fault.
+One fault at a time is put into a copy of the working tree. Tests that name its file run first, and all others if those
+find nothing. A test that has failed has to pass without the fault.
 """
 
 import os
@@ -81,28 +81,21 @@ def seeded(fault: Fault, text: str) -> str:
 
 
 def tests_for(fault: Fault, tree: Path) -> list[list[str]]:
-    """All test files, the nearest to the fault's file first: its own, those that name its module or are named like it,
-    those of its folder, the others.
-    """
+    """The test files that name the fault's module or are named like it, and all others; the cheapest kind first."""
     module = Path(fault.file).with_suffix("")
     name = re.compile(rf"\b{'.'.join(module.parts)}\b|from {'.'.join(module.parts[:-1])} import .*\b{module.name}\b")
-    folder = tree / "tests" / "unit" / module.parent
 
-    def distance(test: Path) -> int:
-        alike = test.name.startswith(f"test_{module.name}")
-        if alike or name.search(test.read_text()):
-            return 0 if alike and test.parent == folder else 1
-        return 2 if test.parent == folder else 3
+    def cost(test: Path) -> int:
+        kind = test.relative_to(tree / "tests").parts[0]
+        return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
-    def cost(test: Path) -> tuple[int, bool]:
-        kind, *package = test.relative_to(tree).parts[1:-1] or ("",)
-        return KINDS.index(kind) if kind in KINDS else len(KINDS), module.parts[0] not in package
-
-    groups: list[list[str]] = [[], [], [], []]
+    near: list[str] = []
+    others: list[str] = []
     for test in sorted(sorted(tree.glob("tests/**/test_*.py")), key=cost):
         if test.name != "test_faults.py":  # which fails with every fault
-            groups[distance(test)].append(str(test.relative_to(tree)))
-    return groups
+            alike = test.name.startswith(f"test_{module.name}") or name.search(test.read_text())
+            (near if alike else others).append(str(test.relative_to(tree)))
+    return [near, others]
 
 
 def failing(tests: Sequence[str], tree: Path) -> str | None:

@@ -4,33 +4,29 @@ Each section prints its tables and writes them to OUT/SECTION.json. One in which
 go on. BUNDLES is a folder of bundles; the section `bundles` exports those that the others want. `--only NAME` takes
 single bundles, `--seconds` is the length of each load.
 
-It needs what `make setup` installs, and CUDA 13 with cuDNN 9. Those that come with PyTorch are found.
+It needs what `make setup` installs, and CUDA 13 with cuDNN 9, such as PyTorch or `make serve DEVICE=cuda` brings.
 """
 
 import argparse
-import importlib.util
 import json
-import os
 import sys
 import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.benchmarks.page import table
 from tests.benchmarks.record import Rows, head
-from tests.gpu import bundles, card, kernels, parity, peers, scarcity, serving, speed
-from tests.gpu.place import Place, Tables
+from tests.benchmarks.rounds import table
+from tests.gpu import bundles, card, kernels, parity, scarcity, serving, speed
+from tests.gpu.bundles import Place, Tables
 
 SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "bundles": bundles.measure,
     "parity": parity.measure,
     "speed": speed.measure,
     "kernels": kernels.measure,
-    "peers": peers.measure,
     "served": serving.measure,
     "replicas": serving.measure_replicas,
-    "overload": serving.measure_overload,
     "scarcity": scarcity.measure,
 }
 SECONDS = 10.0
@@ -71,18 +67,5 @@ def even(rows: Rows) -> Rows:
     return [{column: row.get(column, "") for column in columns} for row in rows]
 
 
-def find_cuda() -> None:
-    """Start this process again where it, and all that it starts, find the libraries that PyTorch has brought."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
-        return
-    folders = [str(folder) for folder in sorted(Path(spec.origin).parents[1].glob("nvidia/**/lib")) if folder.is_dir()]
-    known = os.environ.get("LD_LIBRARY_PATH", "").split(":")
-    if folders and not set(folders) <= set(known):
-        os.environ["LD_LIBRARY_PATH"] = ":".join([*folders, *filter(None, known)])
-        os.execv(sys.executable, [sys.executable, "-m", "tests.gpu.check", *sys.argv[1:]])
-
-
 if __name__ == "__main__":
-    find_cuda()
     main(sys.argv[1:])

@@ -7,30 +7,21 @@ from torch.profiler import ProfilerActivity, profile
 
 from app.inference.cuda.recording import Recording
 from tests.benchmarks.record import Rows
+from tests.gpu.bundles import Place, Tables
 from tests.gpu.parity import open_on_gpu
-from tests.gpu.place import Place, Tables
 
 BATCH = 64
 RUNS = 10
-MOST = 14  # kernels of a table
-KINDS = (  # of kernels by what their names hold; the first that fits
-    ("matrix products", r"gemm|cutlass|xmma|nvjet|splitK"),
-    ("attention", r"flash|fmha|sdpa|AttentionKernel|attention"),
-    ("norms", r"LayerNorm|layer_norm"),
-    ("copies", r"memcpy|memset|Memcpy|Memset|Transpose|Concat|Slice|Gather|Expand"),
-)
 
 
 def measure(place: Place) -> Tables:
-    tables: Tables = {"kinds, ms of a run": []}
+    tables: Tables = {}
     for name, bundle in place.bundles("b16-fp16", "s16-fp16").items():
         model, engine = open_on_gpu(bundle, BATCH)
         engine.warm_up(model)
         for (graph, size), recording in engine._recordings.items():
             if size == BATCH:
-                kernels = profiled(recording)
-                tables["kinds, ms of a run"] += by_kind(f"{name}, {graph}", kernels)
-                tables[f"{name}, {graph}, {BATCH} images"] = kernels[:MOST]
+                tables[f"{name}, {graph}, {BATCH} images"] = profiled(recording)
         del model, engine
     return tables
 
@@ -52,17 +43,4 @@ def profiled(recording: Recording) -> Rows:
         }
         for kernel in kernels
         if kernel.self_device_time_total
-    ]
-
-
-def by_kind(head: str, kernels: Rows) -> Rows:
-    sums: dict[str, list[float]] = {}
-    for kernel in kernels:
-        kind = next((kind for kind, names in KINDS if re.search(names, str(kernel["kernel"]))), "the rest")
-        total = sums.setdefault(kind, [0, 0])
-        total[0] += float(kernel["ms"])
-        total[1] += int(kernel["launches"])
-    return [
-        {"graph": head, "kind": kind, "ms": round(ms, 3), "launches": int(launches)}
-        for kind, (ms, launches) in sorted(sums.items(), key=lambda item: -item[1][0])
     ]

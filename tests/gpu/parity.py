@@ -1,12 +1,5 @@
 """Whether the GPU computes what the CPU computes, for its own images, and on itself alone."""
 
-import os
-import re
-import subprocess
-import sys
-import time
-from collections import Counter
-
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Bundle
@@ -17,22 +10,13 @@ from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
 from app.machine import allowed_cores
 from tests.benchmarks.record import Row, Rows
+from tests.gpu.bundles import Place, Tables
 from tests.gpu.card import used_mib
-from tests.gpu.place import Place, Tables
-from tests.gpu.placement import placed
 
 MAX_BATCH = 64
 COMPARED = 8
 TOLERANCE = {"fp32": 1e-3, "fp16": 3e-2}  # of the largest number; the CPU has other kernels
 CHANGING = ((0, 3), (3, 16), (19, 4), (2, 8), (0, 3), (5, 1), (7, 13), (0, 16), (0, 3))  # first image, and how many
-KERNELS = """
-import sys
-from pathlib import Path
-from app.bundle import load_bundle
-from tests.gpu.parity import open_on_gpu
-model, engine = open_on_gpu(load_bundle(Path(sys.argv[1])), 8)
-engine.warm_up(model)
-"""
 
 
 def measure(place: Place) -> Tables:
@@ -41,27 +25,17 @@ def measure(place: Place) -> Tables:
         bundle.check_files()
         tolerance = TOLERANCE[bundle.manifest.precision]
         before = used_mib()
-        start = time.perf_counter()
         model, engine = open_on_gpu(bundle, MAX_BATCH)
-        made = time.perf_counter()
         engine.warm_up(model)
-        recorded = time.perf_counter()
         images = pictures(bundle, MAX_BATCH)
         cpu = open_on_cpu(bundle)
         tables["differences from the CPU"] += parity(name, engine, cpu, images[:COMPARED], tolerance)
         check_batches(engine, images, tolerance)
-        in_use, largest = used_mib() - before, model.sizes("explain")[-1]
-        model.forbid("explain", MAX_BATCH // 4)
         tables["engines"].append({
             "bundle": name,
-            "sessions made, s": round(made - start, 1),
-            "recorded, s": round(recorded - made, 1),
-            "largest batch": largest,
-            "memory, MiB": round(in_use),
-            f"after no batch of {MAX_BATCH // 4} is explained": round(used_mib() - before),
+            "largest batch": model.sizes("explain")[-1],
+            "memory, MiB": round(used_mib() - before),
             "of the tolerance of the known answer": round(max(model.known.largest.values()), 3),
-            "nodes on the CPU": on_cpu(bundle),
-            "attention kernels": kernels(bundle),
         })  # fmt: skip
         del model, engine
     return tables
@@ -93,9 +67,8 @@ def parity(name: str, engine: Engine, cpu: Engine, images: np.ndarray, tolerance
     """Largest difference of each output, relative to its largest number. Raises AssertionError beyond the tolerance."""
     found, expected = explained(engine, images), explained(cpu, images)
     row: Row = {"bundle": name}
-    if (
-        "classes" in found
-    ):  # the order of nearly tied ones may change, and with it the outputs that have a row per class
+    if "classes" in found:
+        # the order of nearly tied ones may change, and with it the outputs that have a row per class
         same = (found["classes"] == expected["classes"]).all(1)
         row["share of images with the same classes"] = round(float(same.mean()), 3)
         for output in BY_CLASS:
@@ -131,23 +104,3 @@ def check_batches(engine: Engine, images: np.ndarray, tolerance: float) -> None:
             found = engine.run(graph, list(images[start : start + count]))["embedding"]
             assert found.shape[0] == count
             assert difference(found, np.stack(alone[start : start + count])) <= tolerance, (graph, start, count)
-
-
-def kernels(bundle: Bundle) -> str:
-    """How often each attention kernel was chosen, by name."""
-    environment = {**os.environ, "ORT_ENABLE_ATTENTION_KERNEL_DEBUG_INFO": "1"}
-    command = [sys.executable, "-c", KERNELS, str(bundle.folder)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-    return listed(Counter(re.findall(r"SdpaKernel=(\w+)", done.stdout + done.stderr)))
-
-
-def on_cpu(bundle: Bundle) -> str:
-    """Nodes of both graphs that ONNX Runtime has left to the CPU: only those that compute sizes may be among them."""
-    found: Counter[str] = Counter()
-    for file in GRAPH_FILES.values():
-        found.update(placed(str(bundle.folder / file))["cpu"])
-    return listed(found)
-
-
-def listed(counted: Counter[str]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in counted.most_common()) or "none"

@@ -4,7 +4,8 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ import httpx
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.record import Row, Rows
 from tests.benchmarks.server import PATIENT, running
+from tests.gpu.bundles import Place, Tables
 from tests.gpu.card import used_mib
-from tests.gpu.place import Place, Tables
 
 LEFT_MIB = (16384, 4096, 2048, 1024, 512)
 LEAST_MIB = 300
@@ -31,59 +32,41 @@ sys.stdin.read()
 
 
 def measure(place: Place) -> Tables:
-    at_start: Rows = []
+    rows: Rows = []
     for name, bundle in place.bundles("b16-fp16").items():
+        start = partial(started, bundle.folder, place.seconds)
         for left in LEFT_MIB:
             with all_but(left):
-                row = started(bundle.folder, place.seconds)
-            at_start.append({"bundle": name, "short of": f"{left} MiB left", **row})
+                rows.append({"bundle": name, "short of": f"{left} MiB left", **start()})
         for limit in LIMITS_MIB:
-            row = started(bundle.folder, place.seconds, gpu_memory_bytes=limit * 2**20)
-            at_start.append({"bundle": name, "short of": f"limit of {limit} MiB", **row})
-        at_start.append({"bundle": name, "short of": "all, once ready", **taken_away(bundle.folder, place.seconds)})
-    return {"memory": at_start}
+            row = start(gpu_memory_bytes=limit * 2**20)
+            rows.append({"bundle": name, "short of": f"limit of {limit} MiB", **row})
+        rows.append({"bundle": name, "short of": "all, once ready", **start(meanwhile=all_but(LEAST_MIB))})
+    return {"memory": rows}
 
 
-def started(folder: Path, seconds: float, **settings: Any) -> Row:
-    """Whether it starts, with which batches, what it says, and how many images it answers."""
+def started(
+    folder: Path, seconds: float, *, meanwhile: AbstractContextManager[None] | None = None, **settings: Any
+) -> Row:
+    """Whether it starts, with which batches, what it says, and how many images it answers: `meanwhile`, if given."""
     before = used_mib()
     try:
         with running(folder, device=DEVICE, **PATIENT, **settings) as server:
             request = classify_jpeg()
-            figures = server.load(request, seconds / 2, connections=CONNECTIONS)
-            about = httpx.get(f"{server.url}/model").json()
+            server.load(request, seconds / 4, connections=CONNECTIONS)
+            with meanwhile or nullcontext():
+                figures = server.load(request, seconds / 2, connections=CONNECTIONS)
+            latency = httpx.get(f"{server.url}/model").json()["latency"]
             return {
                 "ready": "yes",
-                "largest batch explained": max(
-                    each["batch"] for each in about["latency"] if each["graph"] == "explain"
-                ),
+                "largest batch explained": max(each["batch"] for each in latency if each["graph"] == "explain"),
                 "images/s": round(figures["images_per_s"]),
                 "failed": round(figures["failed"]),
                 "MiB of the GPU": round(used_mib() - before),
                 "last line of its log": last_line(server.output()),
             }
     except RuntimeError as error:
-        nothing = dict.fromkeys(("largest batch explained", "images/s", "failed", "MiB of the GPU"), 0)
-        return {"ready": "no", **nothing, "last line of its log": last_line(error.__notes__[0])}
-
-
-def taken_away(folder: Path, seconds: float) -> Row:
-    """All memory that is free goes to another process while the service is under load."""
-    before = used_mib()
-    with running(folder, device=DEVICE, **PATIENT) as server:
-        request = classify_jpeg()
-        server.load(request, seconds / 4, connections=CONNECTIONS)
-        of_service = used_mib() - before
-        with all_but(LEAST_MIB):
-            figures = server.load(request, seconds, connections=CONNECTIONS)
-        return {
-            "ready": "yes",
-            "largest batch explained": "",
-            "images/s": round(figures["images_per_s"]),
-            "failed": round(figures["failed"]),
-            "MiB of the GPU": round(of_service),
-            "last line of its log": "",
-        }
+        return {"ready": "no", "last line of its log": last_line(error.__notes__[0])}
 
 
 @contextmanager

@@ -7,37 +7,24 @@ import pytest
 from app.bundle import load_bundle
 from app.settings import DEMO_BUNDLE
 from tests.gpu import bundles, check, parity, scarcity, serving
-from tests.gpu.place import Place
+from tests.gpu.bundles import Place
 
 
 @pytest.fixture(autouse=True)
 def without_a_gpu(monkeypatch):
-    """Also with few connections, so that a section takes a moment."""
-    monkeypatch.setattr(scarcity, "DEVICE", "cpu")
-    few = {"CONNECTIONS": (1, 3), "GENERATORS": 2, "WINDOWS": 1, "HALF_OF_THE_QUEUE": 4, "REPLICAS": (2,)}
-    for name, value in {"DEVICE": "cpu", **few}.items():
-        monkeypatch.setattr(serving, name, value)
+    for section in (scarcity, serving):
+        monkeypatch.setattr(section, "DEVICE", "cpu")
+    monkeypatch.setattr(serving, "GENERATORS", 2)
 
 
-def test_rates_of_the_service():
-    rows = serving.served("demo", DEMO_BUNDLE, seconds=0.5)
+@pytest.mark.parametrize(("replicas", "connections"), [(1, (1, 3)), (2, (4,))])
+def test_rates_of_replicas(replicas, connections):
+    rows = serving.served("demo", DEMO_BUNDLE, replicas=replicas, connections=connections, seconds=0.5)
     measured = [(row["answer"], row["connections"]) for row in rows]
-    assert measured == [("labels", 1), ("labels", 3), ("labels and maps", 1), ("labels and maps", 3)]
+    assert measured == [(answer, count) for answer in ("labels", "labels and maps") for count in connections]
     for row in rows:
         assert float(row["images/s"]) > 1
         assert 0 < float(row["p50, ms"]) <= float(row["p99, ms"])
-
-
-def test_rates_of_replicas():
-    rows = serving.replicated("demo", DEMO_BUNDLE, seconds=0.5)
-    assert [(row["answer"], row["replicas"]) for row in rows] == [("labels", 2), ("labels and maps", 2)]
-    assert all(float(row["images/s"]) > 1 for row in rows)
-
-
-def test_overload_in_windows():
-    (row,) = serving.overloaded("demo", DEMO_BUNDLE, seconds=1.0)
-    assert float(row["answered, requests/s"]) > 1
-    assert row["timeouts, resets, other answers"] == row["/readyz failed"] == 0
 
 
 def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
@@ -45,7 +32,6 @@ def test_a_start_is_told_with_its_batches_and_a_refusal_with_its_reason():
     assert (row["ready"], row["failed"]) == ("yes", 0)
     refused = scarcity.started(DEMO_BUNDLE, 0.6, max_batch=-1)
     assert (refused["ready"], "VIT_MAX_BATCH" in str(refused["last line of its log"])) == ("no", True)
-    assert refused.keys() == row.keys()
 
 
 def test_an_engine_agrees_with_itself_and_not_with_another_image():

@@ -37,7 +37,7 @@ PATH = "/classify?top_k=1&attention=false"  # as the client asks
 
 
 class Run(NamedTuple):
-    rate: float  # images per second, from the first answer to the last
+    rate: float  # images per second, from the first answer to the end
     first_s: float  # from the start of the process to the first answer
     lost: int
     twice: int
@@ -118,19 +118,17 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
     asked = {str(image): image.parent.name for image in images(folder)}
     command = [sys.executable, "-m", "app.client", server, str(folder), "--out", str(out), "--patience", "120"]
     interrupts = [len(asked) * (i + 1) / (KILLS + 1) for i in range(KILLS)] if interrupt else []
-    start = time.perf_counter()
-    growth: list[tuple[float, int]] = []
+    start = first_at = time.perf_counter()
+    first = done = 0
     with out.with_suffix(".log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
         try:
-            ended = False
-            while not ended:
+            while process.poll() is None:
                 time.sleep(POLLED_EVERY_S)
-                ended = process.poll() is not None
                 moment, done = time.perf_counter(), out.read_bytes().count(b"\n") - 1 if out.exists() else 0
                 if moment > start + 600 + len(asked) / SLOWEST_PER_S:
                     raise TimeoutError(f"{done} of {len(asked)} images are named")
-                if done > (growth[-1][1] if growth else 0):
-                    growth.append((moment, done))
+                if done > 0 and not first:
+                    first_at, first = moment, done
                 if interrupt and interrupts and done >= interrupts[0]:
                     interrupt()
                     del interrupts[0]
@@ -138,10 +136,9 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
             process.kill()
         if process.wait():
             raise RuntimeError(f"the client ended with {process.returncode}: {Path(log.name).read_text()}")
-    (first_at, first), (last_at, last) = growth[0], growth[-1]
     answers = read(out)
     return Run(
-        rate=(last - first) / (last_at - first_at),
+        rate=(len(asked) - first) / (moment - first_at),
         first_s=first_at - start,
         lost=len(asked.keys() - answers.keys()),
         twice=sum(len(labels) - 1 for labels in answers.values()),

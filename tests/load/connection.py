@@ -38,10 +38,6 @@ class Connection:
         with suppress(BrokenPipeError, ConnectionResetError):
             self._socket.sendall(data)
 
-    def finish(self) -> None:
-        """Close the sending side."""
-        self._socket.shutdown(socket.SHUT_WR)
-
     def answer(self, *, to: str = "GET") -> Answer | None:
         """The next answer, or None when the server has closed."""
         line = self._file.readline()

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fastapi import FastAPI
-from starlette.types import ASGIApp, Receive, Scope, Send
+from fastapi import FastAPI, Request, Response
+from starlette.middleware.base import RequestResponseEndpoint
 
 import app.main
 from app.__main__ import main
@@ -14,16 +14,13 @@ LEAK_BYTES = 16384  # per request
 
 def leaking_app(*arguments: Any, **options: Any) -> FastAPI:
     kept: list[bytearray] = []
-
-    def leaking(inner: ASGIApp) -> ASGIApp:
-        async def call(scope: Scope, receive: Receive, send: Send) -> None:
-            kept.append(bytearray(b"x" * LEAK_BYTES))
-            await inner(scope, receive, send)
-
-        return call
-
     leaky = create_app(*arguments, **options)
-    leaky.add_middleware(leaking)
+
+    @leaky.middleware("http")
+    async def leak(request: Request, call_next: RequestResponseEndpoint) -> Response:
+        kept.append(bytearray(b"x" * LEAK_BYTES))
+        return await call_next(request)
+
     return leaky
 
 

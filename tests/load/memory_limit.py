@@ -22,7 +22,7 @@ from app.settings import DEMO_BUNDLE
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
-from tests.benchmarks.server import PATIENT, Server, running
+from tests.benchmarks.server import PATIENT, running
 from tests.load.background import repeated
 from tests.load.mixture import Mixture
 from tests.support.processes import eventually
@@ -32,10 +32,6 @@ CONNECTIONS = 16
 TIME_LIMIT_S = 1200.0  # for one bundle
 SAMPLE_EVERY_S = 0.05
 MIB = 2**20
-FIGURES = (
-    *("allocated when ready, MiB", "peak, MiB", "at the end, MiB"),
-    *("largest batch", "requests", "unexpected answers"),
-)
 DEPLOYMENT = Path(__file__).parents[2] / "docker/kubernetes/base/deployment.yaml"
 VARIANTS = (("B/16", 1), ("L/16", 1), ("L/16", 2))  # and how many times the shipped limit
 CGROUP = Path("/sys/fs/cgroup")
@@ -90,24 +86,24 @@ def shipped_limit() -> int:
 
 
 def row(name: str, bundle: Path, limit: int, requests: int) -> Row:
-    with limited(limit) as group:
-        try:
-            with running(bundle, inside=group.command, **{**PATIENT, "request_timeout_s": 60}) as server:
-                figures = loaded(server, group, requests)
-        except RuntimeError:  # it did not start
-            figures = dict.fromkeys(FIGURES, "-")
-        return {"bundle": name, "limit, MiB": limit // MIB, **figures, "killed": group.killed}
-
-
-def loaded(server: Server, group: Group, requests: int) -> Row:
-    allocated = [group.allocated]
-    traffic = Mixture(server.port, clients=CONNECTIONS, pause_s=0)
-    with repeated(lambda: allocated.append(group.allocated), every_s=SAMPLE_EVERY_S):
-        asyncio.run(traffic.run(time.monotonic() + TIME_LIMIT_S, requests=requests))
-    sizes = [measured["batch"] for measured in httpx.get(f"{server.url}/model").json()["latency"]]
-    wrong = json.dumps(traffic.wrong) if traffic.wrong else "none"
-    figures = (allocated[0] // MIB, max(allocated) // MIB, group.allocated // MIB, max(sizes), traffic.requests, wrong)
-    return dict(zip(FIGURES, figures, strict=True))
+    settings = {**PATIENT, "request_timeout_s": 60}
+    with limited(limit) as group, running(bundle, inside=group.command, **settings) as server:
+        allocated = [group.allocated]
+        traffic = Mixture(server.port, clients=CONNECTIONS, pause_s=0)
+        with repeated(lambda: allocated.append(group.allocated), every_s=SAMPLE_EVERY_S):
+            asyncio.run(traffic.run(time.monotonic() + TIME_LIMIT_S, requests=requests))
+        latency = httpx.get(f"{server.url}/model").json()["latency"]
+        return {
+            "bundle": name,
+            "limit, MiB": limit // MIB,
+            "allocated when ready, MiB": allocated[0] // MIB,
+            "peak, MiB": max(allocated) // MIB,
+            "at the end, MiB": group.allocated // MIB,
+            "largest batch": max(measured["batch"] for measured in latency),
+            "requests": traffic.requests,
+            "unexpected answers": json.dumps(traffic.wrong) if traffic.wrong else "none",
+            "killed": group.killed,
+        }
 
 
 def measure(requests: int) -> Rows:

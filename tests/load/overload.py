@@ -18,8 +18,8 @@ from tests.benchmarks.load import percentile
 from tests.benchmarks.pictures import classify_jpeg
 from tests.benchmarks.random_model import random_bundle
 from tests.benchmarks.record import Row, Rows
-from tests.benchmarks.server import Server, running
-from tests.benchmarks.spread import quartiles, ratios, times
+from tests.benchmarks.rounds import quartiles, ratios, times
+from tests.benchmarks.server import running
 from tests.load.background import PROBE_TIMEOUT_S, probed
 
 VARIANT = "Ti/16"
@@ -33,8 +33,7 @@ PROBE_EVERY_S = 0.1
 
 class Run(NamedTuple):
     figures: dict[str, float]
-    answers: list[float]  # milliseconds
-    refusals: list[float]  # milliseconds
+    milliseconds: dict[str, list[float]]  # of each answer, by status
     probes: list[float]  # seconds
 
 
@@ -49,14 +48,10 @@ def measure(seconds: float) -> Rows:
         for _ in tqdm(range(ROUNDS), desc="rounds"):
             peaks.append(server.load(request, seconds, connections=most)["images_per_s"])
             for factor in FACTORS:
-                runs[factor].append(loaded(server, request, seconds, factor * peaks[-1]))
+                with probed(server, "/readyz", every_s=PROBE_EVERY_S) as probes:
+                    figures, milliseconds = server.timed_load(request, seconds, rate=factor * peaks[-1])
+                runs[factor].append(Run(figures, milliseconds, probes))
     return [row(factor, of_factor, peaks) for factor, of_factor in runs.items()]
-
-
-def loaded(server: Server, request: bytes, seconds: float, rate: float) -> Run:
-    with probed(server, "/readyz", every_s=PROBE_EVERY_S) as probes:
-        figures, milliseconds = server.timed_load(request, seconds, rate=rate)
-    return Run(figures, milliseconds["200"], milliseconds["503"], probes)
 
 
 def row(factor: float, runs: list[Run], peaks: list[float]) -> Row:
@@ -69,9 +64,9 @@ def row(factor: float, runs: list[Run], peaks: list[float]) -> Row:
         "offered, requests/s": round(factor * statistics.median(peaks), 1),
         "answered, requests/s": round(run["images_per_s"], 1),
         "answered / peak (quartiles)": quartiles(ratios([each.figures["images_per_s"] for each in runs], peaks), 2),
-        "answered, p50 / p99, ms": times([each for run in runs for each in run.answers]),
+        "answered, p50 / p99, ms": times([each for run in runs for each in run.milliseconds["200"]]),
         "refused, %": round(100 * total["refused"] / total["offered"], 1),
-        "refused, p50 / p99, ms": times([each for run in runs for each in run.refusals]),
+        "refused, p50 / p99, ms": times([each for run in runs for each in run.milliseconds["503"]]),
         **{name: total[name] for name in ("timeouts", "resets")},
         "other answers": total["other_statuses"],
         "/readyz, p99, ms": round(percentile(probes, 0.99), 1),

@@ -6,6 +6,7 @@ Exits with 1 when a difference is larger than rounding explains.
 
 import argparse
 import sys
+from importlib.metadata import version
 
 import torch
 from tqdm import tqdm
@@ -29,7 +30,8 @@ def main() -> None:
     sections, far = record.read(), []
     for name in named:
         rows = list(tqdm(PEERS[name].rows(), desc=name))
-        sections[name] = record.Section(title=PEERS[name].title(), rows=rows)
+        title = "Preprocessing" if name == record.PIPELINES else f"{name} {version(name).partition('+')[0]}"
+        sections[name] = record.Section(title=title, rows=rows)
         far += [f"{row.name} by {row.error:.0e}" for row in rows if not row.error <= row.rounding]
     del operators
     record.write(sections)

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 import torch
@@ -44,11 +43,6 @@ class Pipeline:
     error: float  # largest absolute difference of a value, in 8-bit steps
     rounding: float = 1e-3  # steps; a larger error is not of rounding alone
     reason: str = ""  # of a difference that is known
-
-
-def released(package: str) -> str:
-    """Name and version, without the build."""
-    return f"{package} {metadata.version(package).split('+')[0]}"
 
 
 def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from model.checkpoints import load_checkpoint
 from tests.golden.peers.huggingface import save
-from tests.parity.comparison import Row, difference, randomise, released, seen
+from tests.parity.comparison import Row, difference, randomise, seen
 
 Json = dict[str, Any]
 
@@ -72,10 +72,6 @@ NETWORKS = (
     Network("Siglip", ((224, 16), (256, 16), (384, 16), (512, 16), (384, 14), (256, 32)), PLAIN, tower=True),
     Network("Siglip", ((224, 16), (384, 14)), PLAIN, "embedding", "Model", tower=True),
 )
-
-
-def title() -> str:
-    return released("transformers")
 
 
 def rows() -> Iterator[Row]:

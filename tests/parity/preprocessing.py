@@ -45,10 +45,6 @@ class Case(NamedTuple):
     exception: dict[str, Any]  # of a Pipeline whose difference is known
 
 
-def title() -> str:
-    return "Preprocessing"
-
-
 def rows() -> Iterator[Pipeline]:
     for cases in (timm, torchvision, transformers):
         with tempfile.TemporaryDirectory() as folder:

@@ -21,10 +21,6 @@ OWN: dict[str, dict[str, Any]] = {
 }
 
 
-def title() -> str:
-    return f"timm {table()['timm']}"
-
-
 def rows() -> Iterator[Row]:
     for name in table()["architectures"]:
         with tempfile.TemporaryDirectory() as folder:

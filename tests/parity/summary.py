@@ -5,6 +5,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
+from tests.benchmarks.rounds import table
 from tests.parity.comparison import Pipeline
 from tests.parity.record import PIPELINES, Section
 
@@ -34,32 +35,34 @@ def summary(sections: Mapping[str, Section]) -> str:
 
 def networks(libraries: Iterable[Section]) -> str:
     """One row per module of a library, or per library that has no modules."""
-    lines = [
-        "| library | networks | load | equal in every bit | largest difference | largest logit there |",
-        "| --- | --- | --- | --- | --- | --- |",
-    ]
+    lines = []
     for library in libraries:
         for module, rows in grouped((row.module, row) for row in library.rows).items():
             loaded = [row for row in rows if not row.refused]
-            equal = sum(not any(row.errors) for row in loaded)
             worst = max(loaded, key=lambda row: max(row.errors))
-            largest = f"{worst.largest:.1f}" if any(worst.errors) else ""
-            cells = (len(rows), len(loaded), equal, shown(max(worst.errors)), largest)
-            name = f"{library.title}, `{module}`" if module else library.title
-            lines.append(f"| {name} | {' | '.join(map(str, cells))} |")
-    return "\n".join(lines)
+            lines.append({
+                "library": f"{library.title}, `{module}`" if module else library.title,
+                "networks": len(rows),
+                "load": len(loaded),
+                "equal in every bit": sum(not any(row.errors) for row in loaded),
+                "largest difference": shown(max(worst.errors)),
+                "largest logit there": f"{worst.largest:.1f}" if any(worst.errors) else "",
+            })  # fmt: skip
+    return table(lines)
 
 
 def pipelines(rows: Iterable[Pipeline]) -> str:
     """One row per library, whose name begins those of its pipelines."""
-    lines = [
-        "| preprocessing of | pipelines | equal in every image | largest difference of these, 8-bit steps |",
-        "| --- | --- | --- | --- |",
-    ]
+    lines = []
     for library, compared in grouped((row.name.partition(",")[0], row) for row in rows).items():
         equal = [row.error for row in compared if row.equal == row.images]
-        lines.append(f"| {library} | {len(compared)} | {len(equal)} | {shown(max(equal, default=0.0))} |")
-    return "\n".join(lines)
+        lines.append({
+            "preprocessing of": library,
+            "pipelines": len(compared),
+            "equal in every image": len(equal),
+            "largest difference of these, 8-bit steps": shown(max(equal, default=0.0)),
+        })  # fmt: skip
+    return table(lines)
 
 
 def differing(row: Pipeline) -> str:

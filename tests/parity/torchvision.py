@@ -9,15 +9,11 @@ import torch
 from torch import nn
 
 from model.checkpoints import load_checkpoint
-from tests.parity.comparison import Row, difference, randomise, released
+from tests.parity.comparison import Row, difference, randomise
 
 SIZES = {"vit_b_16": (224, 384), "vit_b_32": (224,), "vit_l_16": (224, 512), "vit_l_32": (224,), "vit_h_14": (224, 518)}
 # What a file of a depth of one's own cannot say; the logits of noise do not depend on it.
 STATED = {"resize_mode": "squash", "crop": "none", "interpolation": "bilinear", "mean": "0,0,0", "std": "1,1,1"}
-
-
-def title() -> str:
-    return released("torchvision")
 
 
 def rows() -> Iterator[Row]:

@@ -5,12 +5,23 @@ What is learned lies in study.work/ until all of it is done, so that a run that 
 
 import shutil
 import sys
+from collections.abc import Sequence
+from typing import Protocol
 
 from tests.benchmarks.__main__ import publish
-from tests.benchmarks.record import ROOT
+from tests.benchmarks.record import ROOT, Rows
 from tests.study import grids, transfer
-from tests.study.experiment import Experiment
-from tests.study.run import accuracies
+from tests.study.grids import Results
+from tests.study.run import Run, accuracies
+
+
+class Experiment(Protocol):
+    def runs(self) -> Sequence[Run]:
+        """Every run that it needs."""
+
+    def rows(self, results: Results) -> Rows:
+        """Its table."""
+
 
 EXPERIMENTS: dict[str, Experiment] = {
     "transfer": transfer,

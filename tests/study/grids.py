@@ -1,16 +1,44 @@
 """The experiments whose cells are the accuracy of a few runs each."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from model.config import ViTConfig
 from model.fit.pretrain import POSITIONS
+from tests.benchmarks.record import Row, Rows
 from tests.study.backbone import LARGE, SIDE, SMALL, Backbone
-from tests.study.experiment import Grid
 from tests.study.run import Run
 from tests.study.task import Task
 
+Results = Mapping[Run, float]
 FEW_SHOT = Task(method="few-shot", each=10)  # digits
 SHAPES = Task(images="shapes", method="as it is")  # how right a network is at what it was pre-trained for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """An experiment whose cells have the accuracy of a few runs each; a cell without runs is empty."""
+
+    head: str  # of the first column
+    cells: Mapping[str, Mapping[str, Sequence[Run]]]  # by row and column
+
+    def runs(self) -> list[Run]:
+        return [run for row in self.cells.values() for runs in row.values() for run in runs]
+
+    def rows(self, results: Results) -> Rows:
+        def shown(row: Mapping[str, Sequence[Run]]) -> Row:
+            return {f"{column}, %": per_cent([results[run] for run in runs]) for column, runs in row.items()}
+
+        return [{self.head: name, **shown(row)} for name, row in self.cells.items()]
+
+
+def per_cent(accuracies: Sequence[float]) -> str:
+    """The mean, and the range of several runs."""
+    shares = [100 * accuracy for accuracy in accuracies]
+    if len(shares) > 1:
+        return f"{fmean(shares):.1f} ({min(shares):.1f} to {max(shares):.1f})"
+    return "".join(f"{share:.1f}" for share in shares)
 
 
 def growth() -> Grid:

@@ -6,7 +6,7 @@ from statistics import fmean
 
 from tests.benchmarks.record import Row, Rows
 from tests.study.backbone import Backbone
-from tests.study.experiment import Results, per_cent
+from tests.study.grids import Results, per_cent
 from tests.study.run import Run
 from tests.study.task import Task
 

@@ -21,10 +21,6 @@ class Rules:
     Relevance is input times gradient, so a rule is a change of the gradient (Achtibat et al. 2024, section 3).
     """
 
-    def linear(self, layer: nn.Module, x: Tensor) -> Tensor:
-        out: Tensor = layer(x)
-        return out
-
     def norm(self, layer: nn.Module, x: Tensor) -> Tensor:
         out: Tensor = layer(x)
         return out
@@ -83,23 +79,23 @@ def run(model: VisionTransformer, images: Tensor, rules: Rules) -> Pass:
     assert model.config.pool == "cls"
     assert model.cls_token is not None
     assert model.pos_embed is not None
-    patches = rules.linear(model.patch_embed.proj, images).flatten(2).transpose(1, 2)  # (B, N, D)
+    patches = model.patch_embed.proj(images).flatten(2).transpose(1, 2)  # (B, N, D)
     tokens = torch.cat([model.cls_token.expand(len(images), -1, -1), patches + model.pos_embed], dim=1)
     matrices = []
     for block in model.blocks:
         assert isinstance(block, Block)
         attended, matrix = _attended(block, rules.norm(block.norm1, tokens), rules)
         tokens = tokens + attended
-        hidden = rules.linear(block.mlp.fc1, rules.norm(block.norm2, tokens))
-        tokens = tokens + rules.linear(block.mlp.fc2, rules.activation(block.mlp, hidden))
+        hidden = block.mlp.fc1(rules.norm(block.norm2, tokens))
+        tokens = tokens + block.mlp.fc2(rules.activation(block.mlp, hidden))
         matrices.append(matrix)
-    return Pass(rules.linear(model.head, rules.norm(model.norm, tokens)[:, 0]), matrices)
+    return Pass(model.head(rules.norm(model.norm, tokens)[:, 0]), matrices)
 
 
 def _attended(block: Block, read: Tensor, rules: Rules) -> tuple[Tensor, Tensor]:
     """What attention adds to the tokens, (B, T, D), and its matrix."""
     heads = block.attn.heads
-    q, k, v = rules.linear(block.attn.qkv, read).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+    q, k, v = block.attn.qkv(read).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
     matrix = rules.softmax(rules.product(q, k.transpose(-2, -1)) * q.shape[-1] ** -0.5)
     mixed = rules.product(matrix, v)
-    return rules.linear(block.attn.proj, mixed.transpose(1, 2).flatten(2)), matrix
+    return block.attn.proj(mixed.transpose(1, 2).flatten(2)), matrix

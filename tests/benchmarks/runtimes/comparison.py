@@ -22,9 +22,8 @@ from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.plain_export import NNCF, SILENT, export_plainly, quantise
 from tests.benchmarks.random_model import random_checkpoint
 from tests.benchmarks.record import ROOT, Row, Rows
-from tests.benchmarks.rounds import in_turn
+from tests.benchmarks.rounds import in_turn, ratios
 from tests.benchmarks.runtimes.process import normalised
-from tests.benchmarks.spread import ratios
 
 VARIANTS = ("Ti/16", "S/16", "B/16")
 BATCHES = (1, 8)
@@ -54,7 +53,7 @@ def prepared(folder: Path, variant: str, expected: Path) -> dict[str, list[str]]
     plain = folder / "plain.onnx"
     with torch.inference_mode():
         np.save(expected, checkpoint.model(torch.from_numpy(normalised(1))).double().numpy())
-    export_plainly(checkpoint.model, plain)
+    export_plainly(checkpoint.model, torch.from_numpy(normalised(2)), plain)
     runtimes = {BASE: ["onnx_runtime", str(plain)]}
     for precision in PRECISIONS:
         write_bundle(checkpoint, folder / precision, replace=False, precision=precision)

@@ -32,7 +32,7 @@ def normalised(batch: int) -> np.ndarray:
 
 
 def onnx_runtime(graph: str) -> Prepare:
-    from tests.benchmarks.servers.classifier import opened
+    from tests.benchmarks.servers.vit import opened
 
     session = opened(Path(graph), allowed_cores(), spinning=True)
     (images,) = session.get_inputs()

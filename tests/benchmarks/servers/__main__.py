@@ -7,20 +7,21 @@ requests stand behind each percentile (500).
 """
 
 import argparse
+import shelve
 import shutil
 import sys
 
 from tests.benchmarks.__main__ import publish
 from tests.benchmarks.leaders import PRECISIONS
-from tests.benchmarks.page import table
+from tests.benchmarks.rounds import table
 from tests.benchmarks.servers.comparison import (
     WORK,
     about,
     compare,
     equal_table,
-    finished,
     servers_table,
     tries_table,
+    work_folder,
 )
 from tests.benchmarks.servers.contenders import GROUPS
 
@@ -32,17 +33,19 @@ def main() -> None:
     parser.add_argument("groups", nargs="*", choices=[*GROUPS, []], metavar="GROUP", help=", ".join(GROUPS))
     parser.add_argument("--requests", type=int, default=500, help="behind each percentile")
     arguments = parser.parse_args()
-    for group in arguments.groups or GROUPS:
-        comparison = compare(group, arguments.requests)
-        for rows in (of_groups([comparison]) for of_groups in TABLES.values()):
-            print(table(rows) if rows else "")
-        for name, why in comparison.left_out.items():
-            print(f"left out: {name}: {why}", file=sys.stderr)
-    done = [group for group in GROUPS if finished(group, arguments.requests)]
+    with shelve.open(str(work_folder(arguments.requests) / "journal")) as journal:
+        for group in arguments.groups or GROUPS:
+            if group not in journal:
+                journal[group] = compare(group, arguments.requests, journal)
+            for rows in (of_groups([journal[group]]) for of_groups in TABLES.values()):
+                print(table(rows) if rows else "")
+            for name, why in journal[group].left_out.items():
+                print(f"left out: {name}: {why}", file=sys.stderr)
+        done = {group: journal[group] for group in GROUPS if group in journal}
     if missing := [group for group in PRECISIONS if group not in done]:
         print(f"The tables are written when there are also: {', '.join(missing)}")
         return
-    every = [compare(group, arguments.requests) for group in done]
+    every = list(done.values())
     for name, of_groups in TABLES.items():
         if rows := of_groups(every):
             publish(name, rows, about(every))

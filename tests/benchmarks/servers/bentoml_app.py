@@ -7,8 +7,7 @@ from pathlib import Path
 
 import bentoml
 
-from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import Prediction, decode, number
+from tests.benchmarks.servers.vit import Classifier, Prediction, decode, number
 
 
 @bentoml.service(workers=number("INSTANCES"))

@@ -1,18 +1,16 @@
 """Servers side by side: the same ViT-S/16, a JPEG in, the five likeliest labels as JSON out, on the same cores.
 
 First a search for the arrangement of each server with the highest rate. Then all servers take turns of seconds under
-the three loads of docs/benchmarks.md, in rounds that each begin with another server. What has been measured is in a
-journal, so that a run that was interrupted goes on, and groups can be measured one by one.
+the three loads of docs/benchmarks.md, in rounds that each begin with another server.
 """
 
 import json
 import math
 import shutil
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import islice, product
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,13 @@ from tqdm import tqdm
 
 from tests.benchmarks.load import arrivals
 from tests.benchmarks.record import ROOT, Rows, head
+from tests.benchmarks.rounds import quartiles, ratios, times
 from tests.benchmarks.servers.contenders import EQUAL, Arrangement, Contender, contenders, pins
-from tests.benchmarks.servers.journal import Journal
 from tests.benchmarks.servers.stage import CONNECTIONS, Found, Stage
 from tests.benchmarks.servers.weights import LABELS, write_weights
-from tests.benchmarks.spread import quartiles, ratios, times
 
 WORK = ROOT / "servers.work"
+WEIGHTS = "weights"
 SEARCH_ROUNDS, SEARCH_SECONDS = 2, 2.5
 CLOSED_ROUNDS, CLOSED_SECONDS = 6, 3.0
 OPEN_ROUNDS = 4
@@ -34,24 +32,29 @@ LOAD = 0.8
 COMMON_RATE = 10.0
 
 Numbers = dict[str, float]
+Load = dict[str, float]  # arguments of Stage.turn
+Answers = tuple[list[float], int]  # milliseconds of the good ones, and how many requests failed
 
 
 @dataclass(frozen=True, kw_only=True)
-class Try:
+class Search:
     contender: Contender
-    arrangement: Arrangement
-    rates: list[float]  # images/s of each round; none where it failed
-    chosen: bool
+    rates: dict[str, list[float]]  # images/s of each round, by what an arrangement says; only of those that ran
+
+    @property
+    def best(self) -> Arrangement | None:
+        ran = [each for each in self.contender.tries if each.says in self.rates]
+        return max(ran, key=lambda each: sum(self.rates[each.says]), default=None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """Of one server; rounds are those of all."""
+    """Of one server; rounds are those of all. The open loops are those of its first group alone."""
 
     contender: Contender
     closed: list[Numbers]
-    own: tuple[list[float], int] | None  # milliseconds of all rounds at LOAD of its capacity, and how many failed
-    common: tuple[list[float], int] | None  # the same at COMMON_RATE
+    own: Answers  # at LOAD of its capacity
+    common: Answers  # at COMMON_RATE
 
     @property
     def rates(self) -> list[float]:
@@ -67,7 +70,7 @@ class Finding:
 class Comparison:
     group: str
     requests: int  # behind each percentile
-    tries: list[Try]
+    tries: list[Search]
     findings: list[Finding]
     left_out: dict[str, str]  # why, by name
 
@@ -78,27 +81,8 @@ def about(comparisons: Sequence[Comparison]) -> dict[str, Any]:
     return {"requests behind a percentile": comparisons[0].requests, "left out": left_out, "environments": pins()}
 
 
-def compare(group: str, requests: int) -> Comparison:
-    """Of this group. Raises RuntimeError where the first of them, to which ratios refer, fails."""
-    folder = work_folder(requests)
-    weights, journal = folder / "weights", Journal(folder / "journal.jsonl")
-    chosen = [each for each in contenders(weights) if group in each.groups]
-    tries = [one for contender in tqdm(chosen, desc="search") for one in search(contender, weights, journal)]
-    best = [one for one in tries if one.chosen]
-    left_out = {each.name: "no arrangement of it ran" for each in chosen if each not in [one.contender for one in best]}
-    with Stage(weights) as stage:
-        findings = Rounds(stage, journal, group, best, requests).findings()
-    journal.once(["finished", group], lambda: True)
-    return Comparison(group=group, requests=requests, tries=tries, findings=findings, left_out=left_out | stage.failed)
-
-
-def finished(group: str, requests: int) -> bool:
-    """Whether it has been measured in this state of the code, so that `compare` only reads."""
-    return Journal(work_folder(requests) / "journal.jsonl").has(["finished", group])
-
-
 def work_folder(requests: int) -> Path:
-    """With the weights, and the journal of this state of the code. Changes that are not committed begin a new one."""
+    """With the weights, and what was found in this state of the code. Changes that are not committed begin anew."""
     code = head()
     state = json.dumps({"commit": code["commit"], "requests": requests, "uncommitted": code["uncommitted"]})
     file = WORK / "state.json"
@@ -106,7 +90,7 @@ def work_folder(requests: int) -> Path:
         shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(exist_ok=True)
     file.write_text(state)
-    weights = WORK / "weights"
+    weights = WORK / WEIGHTS
     if not (weights / LABELS).exists():
         shutil.rmtree(weights, ignore_errors=True)
         weights.mkdir()
@@ -114,88 +98,92 @@ def work_folder(requests: int) -> Path:
     return WORK
 
 
-def search(contender: Contender, weights: Path, journal: Journal) -> list[Try]:
-    """Its arrangements, one of them chosen where one runs."""
-    if len(contender.tries) == 1:
-        return [Try(contender=contender, arrangement=contender.tries[0], rates=[], chosen=True)]
-    rates: dict[str, list[float]] = {arrangement.says: [] for arrangement in contender.tries}
+def compare(group: str, requests: int, journal: MutableMapping[str, Any]) -> Comparison:
+    """Of this group. The journal keeps the rates of each search, because servers are in several groups.
+
+    Raises RuntimeError where the first server, to which ratios refer, fails.
+    """
+    weights = WORK / WEIGHTS
+    chosen = [each for each in contenders(weights) if group in each.groups]
+    for contender in tqdm(chosen, desc="search"):
+        if contender.name not in journal:
+            journal[contender.name] = search(contender, weights)
+    tries = [Search(contender=each, rates=journal[each.name]) for each in chosen]
+    left_out = {each.contender.name: "no arrangement of it ran" for each in tries if each.best is None}
     with Stage(weights) as stage:
+        findings = measured(stage, group, tries, requests)
+        left_out |= stage.failed
+    return Comparison(group=group, requests=requests, tries=tries, findings=findings, left_out=left_out)
 
-        def rate(arrangement: Arrangement) -> float:
-            found = stage.turn(arrangement.says, arrangement, SEARCH_SECONDS, connections=CONNECTIONS)
-            return found[0]["images_per_s"] if found else 0.0
 
-        for number, arrangement in product(range(SEARCH_ROUNDS), contender.tries):
-            says = arrangement.says
-            rates[says].append(journal.once(["search", contender.name, says, number], partial(rate, arrangement)))
-    ran = {says: found for says, found in rates.items() if min(found) > 0}
-    best = max(ran, key=lambda says: statistics.median(ran[says]), default=None)
+def search(contender: Contender, weights: Path) -> dict[str, list[float]]:
+    """Images/s of each arrangement that runs, by what it says; a single one needs no rates."""
+    arrangements = {each.says: each for each in contender.tries}
+    if len(arrangements) == 1:
+        return {says: [] for says in arrangements}
+    load: Load = {"seconds": SEARCH_SECONDS, "connections": CONNECTIONS}
+    with Stage(weights) as stage:
+        turns = in_rounds(stage, arrangements, SEARCH_ROUNDS, lambda name, number: load, desc=contender.name)
+        return {says: rates_of([figures for figures, _ in turns[says]]) for says in turns if says not in stage.failed}
+
+
+def measured(stage: Stage, group: str, tries: list[Search], requests: int) -> list[Finding]:
+    """The three loads. A server that failed has no finding."""
+    servers = {each.contender.name: best for each in tries if (best := each.best)}
+    load: Load = {"seconds": CLOSED_SECONDS, "connections": CONNECTIONS}
+    turns = in_rounds(stage, servers, CLOSED_ROUNDS, lambda name, number: load, desc=f"{CONNECTIONS} connections")
+    closed = {name: [figures for figures, _ in found] for name, found in turns.items()}
+    whole = [each.contender.name for each in tries if each.best and each.contender.open_loops(group)]
+
+    def open_loop(rate_of: Callable[[str], float], desc: str) -> dict[str, Answers]:
+        def load(name: str, number: int) -> Load:
+            poisson = {"rate": rate_of(name), "seed": number}
+            return {"seconds": seconds_of(requests / OPEN_ROUNDS, **poisson), **poisson}
+
+        alive = {name: servers[name] for name in whole if name not in stage.failed}
+        return {name: answers(found) for name, found in in_rounds(stage, alive, OPEN_ROUNDS, load, desc=desc).items()}
+
+    own = open_loop(lambda name: LOAD * statistics.median(rates_of(closed[name])), f"at {LOAD:.0%} of its capacity")
+    common = open_loop(lambda name: COMMON_RATE, "at one rate")
+    base = tries[0].contender.name
+    if base in stage.failed:
+        raise RuntimeError(f"ratios refer to {base}, which failed: {stage.failed[base]}")
+    nothing: Answers = ([], 0)
     return [
-        Try(contender=contender, arrangement=each, rates=ran.get(each.says, []), chosen=each.says == best)
-        for each in contender.tries
+        Finding(
+            contender=one, closed=closed[one.name], own=own.get(one.name, nothing), common=common.get(one.name, nothing)
+        )
+        for one in (each.contender for each in tries)
+        if one.name in servers and one.name not in stage.failed
     ]
 
 
-@dataclass(frozen=True)
-class Rounds:
-    """The three loads, in rounds over all servers."""
+def in_rounds(
+    stage: Stage,
+    servers: Mapping[str, Arrangement],
+    rounds: int,
+    load: Callable[[str, int], Load],
+    *,
+    desc: str,
+) -> dict[str, list[Found]]:
+    """What each server did in each round under `load(name, round)`. Each round begins with another server."""
+    found: dict[str, list[Found]] = {name: [] for name in servers}
+    names = list(servers)
+    for number in tqdm(range(rounds), desc=desc):
+        first = number * len(names) // rounds
+        for name in names[first:] + names[:first]:
+            if turn := stage.turn(name, servers[name], **load(name, number)):
+                found[name].append(turn)
+    return found
 
-    stage: Stage
-    journal: Journal
-    group: str
-    best: list[Try]
-    requests: int
 
-    def findings(self) -> list[Finding]:
-        """Of the servers that did not fail."""
-        closed: dict[str, list[Numbers]] = {one.contender.name: [] for one in self.best}
-        for number in tqdm(range(CLOSED_ROUNDS), desc=f"{CONNECTIONS} connections"):
-            for one in rotated(self.best, number / CLOSED_ROUNDS):
-                found = self._turn("closed", one, number, CLOSED_SECONDS, {"connections": CONNECTIONS})
-                closed[one.contender.name] += [found[0]] if found else []
-        rates = {name: LOAD * statistics.median(rates_of(rounds)) for name, rounds in closed.items() if rounds}
-        own = self._open(f"at {LOAD:.0%} of its capacity", rates)
-        common = self._open("at one rate", dict.fromkeys(rates, COMMON_RATE))
-        failed, base = self.stage.failed, self.best[0].contender.name
-        if base in failed:
-            raise RuntimeError(f"ratios refer to {base}, which failed: {failed[base]}")
-        measured = {one.contender.name: one.contender for one in self.best if one.contender.name not in failed}
-        return [
-            Finding(contender=contender, closed=closed[name], own=own.get(name), common=common.get(name))
-            for name, contender in measured.items()
-        ]
-
-    def _open(self, what: str, rates: dict[str, float]) -> dict[str, tuple[list[float], int]]:
-        """For each server the milliseconds of all good answers, and how many requests failed."""
-        measured = [one for one in self.best if one.contender.open_loops(self.group) and one.contender.name in rates]
-        milliseconds: dict[str, list[float]] = {one.contender.name: [] for one in measured}
-        failed = dict.fromkeys(milliseconds, 0)
-        for number in tqdm(range(OPEN_ROUNDS), desc=what):
-            for one in rotated(measured, number / OPEN_ROUNDS):
-                name = one.contender.name
-                load = {"rate": rates[name], "seed": number}
-                seconds = seconds_of(self.requests / OPEN_ROUNDS, **load)
-                if found := self._turn(what, one, number, seconds, load):
-                    milliseconds[name] += found[1]
-                    failed[name] += round(found[0]["failed"])
-        return {name: (milliseconds[name], failed[name]) for name in milliseconds}
-
-    def _turn(self, what: str, one: Try, number: int, seconds: float, load: dict[str, float]) -> Found | None:
-        """None if the server has failed. It is tried again if the run is resumed."""
-        name = one.contender.name
-        find = partial(self.stage.turn, name, one.arrangement, seconds, **load)
-        found: Found | None = self.journal.once([self.group, what, name, number], find)
-        return found
+def answers(turns: list[Found]) -> Answers:
+    milliseconds = [each for _, of_turn in turns for each in of_turn]
+    return milliseconds, sum(round(figures["failed"]) for figures, _ in turns)
 
 
 def rates_of(rounds: list[Numbers]) -> list[float]:
     return [each["images_per_s"] for each in rounds]
-
-
-def rotated(servers: list[Try], share: float) -> list[Try]:
-    """Beginning with the one that so large a share of them precedes."""
-    first = int(share * len(servers))
-    return servers[first:] + servers[:first]
 
 
 def seconds_of(requests: float, *, rate: float, seed: float) -> float:
@@ -220,7 +208,7 @@ def servers_table(comparisons: Sequence[Comparison]) -> Rows:
         }
         for comparison in comparisons
         for found in comparison.findings
-        if found.contender.open_loops(comparison.group) and found.own and found.common
+        if found.contender.open_loops(comparison.group)
     ]
     return sorted(rows, key=lambda row: not str(row["server"]).startswith("vit-serve"))
 
@@ -256,15 +244,16 @@ def of_graph(found: Finding) -> str:
 def tries_table(comparisons: Sequence[Comparison]) -> Rows:
     return [
         {
-            "server": shown(one.contender),
-            "graph": one.contender.graph,
-            "arrangement": one.arrangement.says,
-            "images/s": round(statistics.median(one.rates), 1) if one.rates else "did not run",
-            "chosen": "yes" if one.chosen else "",
+            "server": shown(each.contender),
+            "graph": each.contender.graph,
+            "arrangement": arrangement.says,
+            "images/s": round(statistics.median(rates), 1) if rates else "did not run",
+            "chosen": "yes" if arrangement == each.best else "",
         }
         for comparison in comparisons
-        for one in comparison.tries
-        if len(one.contender.tries) > 1 and comparison.group == one.contender.groups[0]
+        for each in comparison.tries
+        for arrangement, rates in ((one, each.rates.get(one.says)) for one in each.contender.tries)
+        if len(each.contender.tries) > 1 and comparison.group == each.contender.groups[0]
     ]
 
 

@@ -21,12 +21,8 @@ FOLDER = Path(__file__).parent
 CORES = allowed_cores()
 EQUAL = "equal"  # the group of servers that run the same file
 GROUPS = ("fp32", "bf16", "int8", "others", EQUAL)
-PLAIN_GRAPH, OUR_GRAPH, OUR_BF16, OUR_INT8 = (
-    "plain export, fp32",
-    "vit-serve, fp32",
-    "vit-serve, bf16",
-    "vit-serve, int8",
-)
+PLAIN_GRAPH = "plain export, fp32"
+OUR_GRAPH, OUR_BF16, OUR_INT8 = "vit-serve, fp32", "vit-serve, bf16", "vit-serve, int8"
 LABELS, MAPS = "labels", "labels and maps"
 BFLOAT16 = "bfloat16"
 RUNTIMES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
@@ -113,7 +109,7 @@ def contenders(weights: Path) -> list[Contender]:
         ours(plain, PLAIN_GRAPH, EQUAL),
         ours(plain, PLAIN_GRAPH, EQUAL, engine="onnxruntime"),
         *of_graphs("LitServe", lambda way, graph: peer("litserve", way, graph), *of_pytorch),
-        *of_graphs("MLServer", mlserver, mlserver(QUIET, files.PLAIN, apart=False)),
+        *of_graphs("MLServer", mlserver),
         *of_graphs("Triton (PyTriton)", lambda way, graph: peer("pytriton", way, graph)),
         *of_openvino(PLAIN_GRAPH, files.PLAIN, "f32", "fp32", EQUAL),
         *of_openvino("plain export, bf16", files.PLAIN, "bf16", "bf16"),
@@ -121,7 +117,6 @@ def contenders(weights: Path) -> list[Contender]:
         *of_openvino(OUR_GRAPH, f"{files.OURS}/{CLASSIFY_GRAPH}", "f32", EQUAL),
         *of_openvino(OUR_INT8, f"{files.INT8}/{CLASSIFY_GRAPH}", "f32", EQUAL),
         other("BentoML", PLAIN_GRAPH, *(bentoml(way) for way in WAYS)),
-        other("Ray Serve", PLAIN_GRAPH, *(peer("ray", way, files.PLAIN) for way in WAYS)),
         other("FastAPI + pipeline", "transformers", *(pipeline("plain", way) for way in (QUIET, ALONE))),
         other("FastAPI + pipeline, batched", "transformers", *(pipeline("batched", way) for way in BATCHES)),
         other(
@@ -168,7 +163,7 @@ def of_openvino(graph: str, file: str, precision: str, *groups: str) -> list[Con
 
     OpenVINO chooses a precision that is not given: bf16 where the processor has instructions for it.
     """
-    ways = (("THROUGHPUT", 0, True), ("THROUGHPUT", CORES, True), ("THROUGHPUT", CORES, False), ("LATENCY", 0, True))
+    ways = ((0, True), (CORES, True), (CORES, False))
     found = {"FastAPI + OpenVINO": (groups, tuple(openvino(file, precision, *way) for way in ways))}
     if groups[0] != EQUAL:
         batched = tuple(openvino(file, precision, batch=batch) for batch in (4, 8))
@@ -179,11 +174,9 @@ def of_openvino(graph: str, file: str, precision: str, *groups: str) -> list[Con
     ]
 
 
-def openvino(
-    file: str, precision: str, hint: str = "THROUGHPUT", streams: int = 0, pinned: bool = True, batch: int = 1
-) -> Arrangement:
+def openvino(file: str, precision: str, streams: int = 0, pinned: bool = True, batch: int = 1) -> Arrangement:
     """Without a number of streams it finds one itself. `pinned`: each of its threads stays on one core, if it wants."""
-    says = [f"hint {hint}", f"{streams} streams" if streams else "its own number of streams"]
+    says = [f"{streams} streams" if streams else "its own number of streams"]
     says += [f"automatic batches of {batch}"] if batch > 1 else ["no batches"]
     says += [] if pinned else ["threads not pinned"]
     return peer(
@@ -191,7 +184,6 @@ def openvino(
         Way(instances=1, threads=CORES, batch=batch),
         file,
         says=", ".join(says),
-        VIT_BENCH_HINT=hint,
         VIT_BENCH_STREAMS=str(streams or ""),
         VIT_BENCH_PRECISION=precision,
         VIT_BENCH_PINNED="yes" if pinned else "",
@@ -215,19 +207,17 @@ def bentoml(way: Way) -> Arrangement:
     )
 
 
-def mlserver(way: Way, graph: str, *, apart: bool = True) -> Arrangement:
-    """`apart`: in worker processes, as it does by default; else in the server's own."""
+def mlserver(way: Way, graph: str) -> Arrangement:
     return peer(
         "mlserver",
         way,
         graph,
-        says=way.says + ("" if apart else ", no worker process"),
         arguments=("-c", "from mlserver.cli import main; main()", "start", str(FOLDER / "mlserver")),
         port_variable="MLSERVER_HTTP_PORT",
         MLSERVER_HOST="127.0.0.1",
         MLSERVER_GRPC_PORT=str(free_port()),  # else two of them want the same
         MLSERVER_METRICS_PORT=str(free_port()),
-        MLSERVER_PARALLEL_WORKERS=str(way.instances if apart else 0),
+        MLSERVER_PARALLEL_WORKERS=str(way.instances),
         MLSERVER_MODEL_MAX_BATCH_SIZE=str(way.batch if way.batch > 1 else 0),
         MLSERVER_MODEL_MAX_BATCH_TIME="0.01",
     )
@@ -268,7 +258,6 @@ def requests() -> dict[str, bytes]:
         "mlserver": post(json.dumps(in_json).encode(), JSON, path=infer),
         "openvino": upload("/predict", "file"),
         "pytriton": tensor(infer, [1, 1], "BYTES", element, binary_answer=False),
-        "ray": post(jpeg(), JPEG, path="/"),
     }
 
 

@@ -2,8 +2,7 @@
 
 import litserve as ls
 
-from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import MAX_WAIT_S, Pixels, Prediction, decode, number
+from tests.benchmarks.servers.vit import MAX_WAIT_S, Classifier, Pixels, Prediction, decode, number
 
 
 class ViT(ls.LitAPI):

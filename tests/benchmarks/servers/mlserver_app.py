@@ -10,8 +10,7 @@ from mlserver import MLModel
 from mlserver.codecs import Base64Codec, StringCodec
 from mlserver.types import InferenceRequest, InferenceResponse
 
-from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import decode
+from tests.benchmarks.servers.vit import Classifier, decode
 
 
 class ViT(MLModel):

@@ -10,8 +10,7 @@ from pytriton.decorators import batch
 from pytriton.model_config import DynamicBatcher, ModelConfig, Tensor
 from pytriton.triton import Triton, TritonConfig
 
-from tests.benchmarks.servers.classifier import Classifier
-from tests.benchmarks.servers.vit import decode, number
+from tests.benchmarks.servers.vit import Classifier, decode, number
 
 
 def make_infer() -> Any:

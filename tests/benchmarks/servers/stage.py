@@ -33,7 +33,7 @@ class Stage(ExitStack):
     def __init__(self, folder: Path) -> None:
         super().__init__()
         self._folder = folder
-        self._up: dict[str, tuple[Server, ExitStack]] = {}
+        self._up: dict[str, Server] = {}
         self.failed: dict[str, str] = {}  # why, by name; these have no more turns
 
     def turn(self, name: str, arrangement: Arrangement, seconds: float, **load: float) -> Found | None:
@@ -42,9 +42,8 @@ class Stage(ExitStack):
             return None
         try:
             if name not in self._up:
-                self._up[name] = self._start(arrangement)
-                self.callback(self._up[name][1].close)
-            server, _ = self._up[name]
+                self._up[name] = self._started(arrangement)
+            server = self._up[name]
             signal_all(server, signal.SIGCONT)
             try:
                 time.sleep(WAKE_S)
@@ -56,22 +55,16 @@ class Stage(ExitStack):
         except FAILURES as error:
             self.failed[name] = "; ".join([str(error)[-500:], *getattr(error, "__notes__", [])])
             print(f"{name} ({arrangement.says}) has failed and is left out: {self.failed[name]}")
-            if name in self._up:
-                self._up.pop(name)[1].close()
             return None
 
-    def _start(self, arrangement: Arrangement, *, again: bool = True) -> tuple[Server, ExitStack]:
-        """Stopped; it is woken before it has to end."""
+    def _started(self, arrangement: Arrangement) -> Server:
+        """It is woken before it has to end."""
         try:
-            with ExitStack() as stack:
-                server = stack.enter_context(up(arrangement, self._folder))
-                stack.callback(signal_all, server, signal.SIGCONT)
-                signal_all(server, signal.SIGSTOP)
-                return server, stack.pop_all()
-        except FAILURES:
-            if again:  # PyTriton, for one, gives the model a second to answer it
-                return self._start(arrangement, again=False)
-            raise
+            server = self.enter_context(up(arrangement, self._folder))
+        except FAILURES:  # PyTriton, for one, gives the model a second to answer it
+            server = self.enter_context(up(arrangement, self._folder))
+        self.callback(signal_all, server, signal.SIGCONT)
+        return server
 
 
 def signal_all(server: Server, number: signal.Signals) -> None:

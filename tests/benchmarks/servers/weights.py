@@ -1,54 +1,46 @@
 """One ViT-S/16 with random weights, as each server takes it."""
 
 import json
-from dataclasses import replace
-from itertools import product
+import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import torch
-from safetensors.torch import save_file
-from torch import Tensor
+from onnx import compose
+from torch import Tensor, nn
 
+from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, sha256
 from export.bundle import write_bundle
+from export.combine import combine
+from export.onnx_file import externalise
+from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
-from model.vit import VisionTransformer
 from tests.benchmarks.engines import PRECISIONS
 from tests.benchmarks.pictures import jpeg
 from tests.benchmarks.plain_export import NNCF, export_plainly, quantise
-from tests.benchmarks.random_model import random_checkpoint
-from tests.benchmarks.servers.plain_bundle import write_plain_bundle
 from tests.benchmarks.servers.vit import crop, normalise
 
 OURS, BF16, INT8, PLAIN_BUNDLE = "fp32", "bf16", "int8", "plain"  # bundles; the last has PLAIN for labels
 PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transformers", "openvino-int8.xml"
+PLAIN_WEIGHTS = "plain.bin"
 LABELS = "labels.txt"
 CALIBRATION = 32  # images
-IN_TRANSFORMERS = {  # layers of a block, by the names of version 4, which every version reads
-    "norm1": ("layernorm_before",),
-    "attn.qkv": ("attention.attention.query", "attention.attention.key", "attention.attention.value"),
-    "attn.proj": ("attention.output.dense",),
-    "norm2": ("layernorm_after",),
-    "mlp.fc1": ("intermediate.dense",),
-    "mlp.fc2": ("output.dense",),
-}
 
 
 def write_weights(folder: Path) -> None:
-    """Write bundles, the plain export, weights for PyTorch, a folder in the format of transformers, and what NNCF
-    makes of the plain export where it is installed.
+    """Write a folder in the format of transformers, and of its weights bundles, the plain export, weights for PyTorch,
+    and what NNCF makes of the plain export where it is installed.
 
     At last, LABELS gets the five likeliest labels of the image that the benchmarks send, one per line.
     """
-    checkpoint = random_checkpoint("S/16")
-    # transformers rounds the position of the crop down, so all servers do
-    checkpoint = replace(checkpoint, preprocessing=replace(checkpoint.preprocessing, crop_rounding="floor"))
+    _write_transformers(folder / TRANSFORMERS)
+    checkpoint = load_checkpoint(folder / TRANSFORMERS)
     for precision in PRECISIONS:
         write_bundle(checkpoint, folder / precision, replace=False, precision=precision)
-    export_plainly(checkpoint.model, folder / PLAIN)
-    write_plain_bundle(folder / OURS, folder / PLAIN, checkpoint.preprocessing, folder / PLAIN_BUNDLE)
+    export_plainly(checkpoint.model, torch.zeros(2, 3, *checkpoint.config.image_size), folder / PLAIN)
+    _write_plain_bundle(folder / OURS, checkpoint, folder / PLAIN_BUNDLE)
     torch.save(checkpoint.model.state_dict(), folder / TORCH)
-    _write_transformers(checkpoint, folder / TRANSFORMERS)
     if NNCF.exists():  # calibrated on drawn scenes of the kind that is sent
         images = np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)])
         quantise(folder / PLAIN, images, folder / OPENVINO_INT8)
@@ -56,43 +48,51 @@ def write_weights(folder: Path) -> None:
     (folder / LABELS).write_text("\n".join(checkpoint.labels[i] for i in logits.topk(5).indices.tolist()))
 
 
-def _write_transformers(checkpoint: Checkpoint, folder: Path) -> None:
-    folder.mkdir()
-    config, preprocessing = checkpoint.config, checkpoint.preprocessing
-    stated = {
-        "architectures": ["ViTForImageClassification"],
-        "model_type": "vit",
-        "hidden_size": config.width,
-        "num_hidden_layers": config.depth,
-        "num_attention_heads": config.heads,
-        "intermediate_size": config.mlp_dim,
-        "layer_norm_eps": config.norm_eps,
-        "id2label": dict(enumerate(checkpoint.labels)),
-        "label2id": {label: i for i, label in enumerate(checkpoint.labels)},
-    }
-    processor = {
-        "image_processor_type": "CLIPImageProcessor",  # the one that resizes the shorter side and crops
-        "size": {"shortest_edge": preprocessing.resize_size[0]},
-        "crop_size": {"height": preprocessing.size[0], "width": preprocessing.size[1]},
-        "resample": 3,  # bicubic
-        "image_mean": preprocessing.mean,
-        "image_std": preprocessing.std,
-    }
-    (folder / "config.json").write_text(json.dumps(stated))
-    (folder / "preprocessor_config.json").write_text(json.dumps(processor))
-    save_file(_named_as_transformers(checkpoint.model), folder / "model.safetensors", metadata={"format": "pt"})
+def _write_transformers(folder: Path) -> None:
+    """The model, and the processor that resizes the shorter side and crops."""
+    import transformers
+
+    torch.manual_seed(0)
+    config = transformers.ViTConfig(
+        hidden_size=384,
+        num_hidden_layers=12,
+        num_attention_heads=6,
+        intermediate_size=1536,
+        layer_norm_eps=1e-6,
+        id2label={i: f"class {i}" for i in range(1000)},
+    )
+    transformers.ViTForImageClassification(config).save_pretrained(folder)
+    half = [0.5, 0.5, 0.5]
+    processor = transformers.CLIPImageProcessorPil(size={"shortest_edge": 256}, image_mean=half, image_std=half)
+    processor.save_pretrained(folder)
 
 
-def _named_as_transformers(model: VisionTransformer) -> dict[str, Tensor]:
-    """The class token has a position there: zero."""
-    ours = model.state_dict()
-    positions = torch.nn.functional.pad(ours["pos_embed"], (0, 0, 1, 0))
-    theirs = {"vit.embeddings.cls_token": ours["cls_token"], "vit.embeddings.position_embeddings": positions}
-    for kind in ("weight", "bias"):
-        theirs[f"vit.embeddings.patch_embeddings.projection.{kind}"] = ours[f"patch_embed.proj.{kind}"]
-        theirs[f"vit.layernorm.{kind}"] = ours[f"norm.{kind}"]
-        theirs[f"classifier.{kind}"] = ours[f"head.{kind}"]
-        for i, (name, parts) in product(range(model.config.depth), IN_TRANSFORMERS.items()):
-            tensors = ours[f"blocks.{i}.{name}.{kind}"].chunk(len(parts))
-            theirs |= {f"vit.encoder.layer.{i}.{part}.{kind}": of for part, of in zip(parts, tensors, strict=True)}
-    return {name: tensor.contiguous() for name, tensor in theirs.items()}
+class _FromPixels(nn.Module):
+    """With what the server's graphs have: pixels in, uint8 (B, height, width, 3); logits and embedding out."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        mean, std = (torch.tensor(numbers) for numbers in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
+        self.model = checkpoint.model
+        self.scale, self.shift = nn.Buffer(1 / (255 * std)), nn.Buffer(-mean / std)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        tokens = self.model.encode((images * self.scale + self.shift).permute(0, 3, 1, 2))
+        return self.model.classify(tokens), self.model.embedding(tokens)
+
+
+def _write_plain_bundle(bundle: Path, checkpoint: Checkpoint, out: Path) -> None:
+    """Copy `bundle` to `out`, with a plain export of its model for labels: this server without this project's graph."""
+    shutil.copytree(bundle, out)
+    pixels = torch.zeros(2, *checkpoint.config.image_size, 3, dtype=torch.uint8)
+    plain = out.parent / "plain-from-pixels.onnx"
+    export_plainly(_FromPixels(checkpoint), pixels, plain, outputs=("logits", "embedding"))
+    labels = onnx.load(plain)
+    externalise(labels, out / PLAIN_WEIGHTS)
+    onnx.save(labels, out / CLASSIFY_GRAPH)
+    explain = onnx.load(out / EXPLAIN_GRAPH, load_external_data=False)
+    explain = compose.add_prefix(explain, "explaining_", rename_inputs=False)  # initialisers of one name are the same
+    onnx.save(combine(labels, explain), out / COMBINED_GRAPH)
+    manifest = json.loads((out / MANIFEST).read_text())
+    manifest["files"] |= {file: sha256(out / file) for file in (CLASSIFY_GRAPH, COMBINED_GRAPH, PLAIN_WEIGHTS)}
+    (out / MANIFEST).write_text(json.dumps(manifest, indent=2))
