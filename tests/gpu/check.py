@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.benchmarks.record import Rows, head
 from tests.benchmarks.rounds import table
-from tests.gpu import bundles, card, kernels, parity, scarcity, serving, speed
+from tests.gpu import bundles, card, kernels, parity, peers, scarcity, serving, speed
 from tests.gpu.bundles import Place, Tables
 
 SECTIONS: dict[str, Callable[[Place], Tables]] = {
@@ -28,6 +28,7 @@ SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "served": serving.measure,
     "replicas": serving.measure_replicas,
     "scarcity": scarcity.measure,
+    "peers": peers.measure,
 }
 SECONDS = 10.0
 
