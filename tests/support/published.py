@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from tests.golden.test_checkpoints import overrides_of, path_of
+from tests.golden.test_checkpoints import overrides_of
 from tests.support.altered import GOLDEN, State, altered, with_more
 
 Write = Callable[[Path, int], Path]
@@ -30,18 +30,17 @@ def ones(head: str, classes: int, features: int) -> dict[str, Tensor]:
     return {f"{head}.weight": torch.ones(classes, features), f"{head}.bias": torch.ones(classes)}
 
 
-def backbone_and_head(case: str, backbone: str, head: str, *, prefix: str = "") -> Write:
+def backbone_and_head(case: str, head: str, *, prefix: str = "") -> Write:
     """facebookresearch's DINO and DINOv2: two files in a folder."""
 
     def write(folder: Path, classes: int) -> Path:
-        files = path_of(GOLDEN / case)
-        torch.save(torch.load(files / backbone, weights_only=True), folder / backbone)
+        files = altered(case, folder)
         content = torch.load(files / head, weights_only=True)
         state = content.get("state_dict", content)
         features = state[f"{prefix}weight"].shape[1]
         state |= {f"{prefix}weight": torch.ones(classes, features), f"{prefix}bias": torch.ones(classes)}
-        torch.save(content, folder / head)
-        return folder
+        torch.save(content, files / head)
+        return files
 
     return write
 

@@ -74,10 +74,6 @@ def assert_same(ours, theirs) -> None:
     torch.testing.assert_close(ours(images), theirs(images))
 
 
-def assert_loads(folder: Path, state: dict[str, Tensor], architecture: str, *, to: Any, **config: Any) -> None:
-    assert_same(load(folder, state, architecture, **config).model, to)
-
-
 def why_not(name: str) -> str:
     architecture, _ = find(name)
     (_, recipe), *_ = architecture.tags.values()
@@ -259,7 +255,7 @@ def test_the_tower_of_an_openclip_file(tmp_path):
     model, state = toy("vit_base_patch16_siglip_224")
     beside = {"logit_scale": torch.ones(()), "text.blocks.0.weight": torch.ones(3)}
     tower = {f"visual.trunk.{key}": tensor for key, tensor in state.items()}
-    assert_loads(tmp_path, tower | beside, "vit_base_patch16_siglip_224", to=model)
+    assert_same(load(tmp_path, tower | beside, "vit_base_patch16_siglip_224").model, model)
     with pytest.raises(CheckpointError, match="an image tower of OpenAI or OpenCLIP under names"):
         load_checkpoint(write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8)}))
 
@@ -375,16 +371,17 @@ def test_relative_mlps_are_computed_for_the_size_and_not_interpolated(tmp_path):
 def test_the_name_of_the_norm_says_where_it_stands(tmp_path):
     model, state = toy("vit_base_patch16_224", global_pool="avg", fc_norm=False)
     assert "norm.weight" in state
-    assert_loads(tmp_path, state, "vit_base_patch16_224", model_args={"global_pool": "avg"}, to=model)
+    assert_same(load(tmp_path, state, PLAIN, model_args={"global_pool": "avg"}).model, model)
 
 
 def test_background_classes_are_cut_off(tmp_path):
     model, state = toy("vit_base_patch16_224")
     state["head.weight"] = torch.cat([torch.ones(1, 24), state["head.weight"]])
     state["head.bias"] = torch.cat([torch.ones(1), state["head.bias"]])
-    assert_loads(tmp_path, state, "vit_base_patch16_224", recipe={"label_offset": 1}, label_names=NAMES, to=model)
+    assert_same(load(tmp_path, state, PLAIN, recipe={"label_offset": 1}, label_names=NAMES).model, model)
 
 
+TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
 NOT_GIVEN = {"img_size": None, "mean": None, "std": None, "crop_pct": None, "interpolation": "", "aa": None}
 
 
@@ -392,37 +389,24 @@ NOT_GIVEN = {"img_size": None, "mean": None, "std": None, "crop_pct": None, "int
 def trained(tmp_path):
     """What timm's train.py saves: utils/checkpoint_saver.py."""
 
-    def save(arch: str, *, of: Any = None, num_classes: int = 5, **arguments: Any) -> tuple[Path, Any]:
-        model, state = of or toy("vit_tiny_patch16_224", num_classes=num_classes)
+    def save(arch: str, state: dict[str, Tensor], **arguments: Any) -> Path:
         worse = {key: tensor + 1 for key, tensor in state.items()}
         content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
         content["args"] = argparse.Namespace(**NOT_GIVEN | {"model": arch} | arguments)
         torch.save({**content, "state_dict": worse, "state_dict_ema": state}, tmp_path / "model_best.pth.tar")
-        return tmp_path / "model_best.pth.tar", model
+        return tmp_path / "model_best.pth.tar"
 
     return save
 
 
-def test_a_training_checkpoint_names_its_architecture_and_its_average_is_loaded(trained):
-    path, model = trained("vit_tiny_patch16_224.augreg_in21k_ft_in1k")
-    checkpoint = load_checkpoint(path, overrides=SIZES)
-    assert checkpoint.family == "timm"
-    assert checkpoint.origins["architecture"] == "arch in the file"
-    assert checkpoint.weights == "state_dict_ema; the file has state_dict too"
-    assert_same(checkpoint.model, model)
-
-
 def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained):
     """timm's data/config.py, resolve_data_config: arguments go before what is published."""
-    path, _ = trained("vit_small_patch16_224", mean=[0.4, 0.5, 0.6], std=[0.2], crop_pct=1.0, interpolation="bilinear")
-    description = describe_checkpoint(path, overrides=SIZES)
+    recipe = {"mean": [0.4, 0.5, 0.6], "std": [0.2], "crop_pct": 1.0, "interpolation": "bilinear"}
+    description = describe_checkpoint(trained("vit_small_patch16_224", toy(TINY)[1], **recipe), overrides=SIZES)
     recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
     assert description.origins["mean"] == description.origins["interpolation"] == "args in the file"
-
-
-TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
 
 
 @pytest.mark.parametrize(
@@ -436,8 +420,8 @@ TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"gl
     ],
 )
 def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(trained, arch, network, arguments):
-    path, model = trained(arch, of=toy(arch, **network), **arguments)
-    checkpoint = load_checkpoint(path, overrides=SIZES)
+    model, state = toy(arch, **network)
+    checkpoint = load_checkpoint(trained(arch, state, **arguments), overrides=SIZES)
     assert [checkpoint.origins[fact] for fact in network] == ["args in the file"]
     assert_same(checkpoint.model, model)
 
@@ -445,8 +429,7 @@ def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(tra
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
 def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained, arch):
     """The first of the tags, which differ in mean and std: train.py asks for no tag."""
-    path, _ = trained(arch)
-    description = describe_checkpoint(path, overrides=SIZES)
+    description = describe_checkpoint(trained(arch, toy(TINY)[1]), overrides=SIZES)
     assert description.preprocessing.mean == (0.5, 0.5, 0.5)
     assert description.origins["mean"] == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
 
@@ -460,12 +443,11 @@ def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained
     ],
 )
 def test_a_training_checkpoint_has_classes_of_its_own(trained, arch, classes, origin):
-    path, _ = trained(arch, num_classes=classes)
-    description = describe_checkpoint(path, overrides=SIZES)
+    description = describe_checkpoint(trained(arch, toy(TINY, num_classes=classes)[1]), overrides=SIZES)
     assert (len(description.labels), description.labels_from) == (classes, origin)
 
 
 def test_an_arch_that_timm_does_not_have_is_asked_for(trained):
-    path, _ = trained("visiontransformer")  # the class, where train.py had no arguments
+    path = trained("visiontransformer", toy(TINY)[1])  # the class, where train.py had no arguments
     with pytest.raises(CheckpointError, match="the file does not say architecture"):
         load_checkpoint(path, overrides=SIZES)
