@@ -1,4 +1,4 @@
-"""model/fit/optimiser.py: every parameter learns, matrices alone decay, the steps are Adam's, and the rates of a run."""
+"""model/fit/optimiser.py: every parameter learns, matrices alone decay, the steps are Adam's, and the rate of each."""
 
 import pytest
 import torch
