@@ -20,13 +20,10 @@ from tests.golden.peers.huggingface_clip import LABELS, PROMPTS
 from tests.golden.test_checkpoints import FOLDER
 
 CASES = sorted(path.parent for path in FOLDER.rglob("labels.txt"))
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.name)
-def case(request):
-    return request.param
-
-
+@each_case
 def test_logits_and_scores_are_those_of_transformers(case):
     """Logits from its pixels, also with several prompts, averaged as in CLIP's notebook; scores from the picture,
     through the service's preprocessing.
@@ -46,6 +43,7 @@ def test_logits_and_scores_are_those_of_transformers(case):
     assert answer.numpy() == pytest.approx(expected["scores"], abs=1e-5)
 
 
+@each_case
 def test_a_folder_without_a_tokeniser_is_refused(case, tmp_path):
     shutil.copytree(case, tmp_path / "untold", ignore=shutil.ignore_patterns("tokenizer*", "spiece.model"))
     with pytest.raises(CheckpointError, match=r"there is no tokeniser \(tokenizer\.json\) beside these weights"):
