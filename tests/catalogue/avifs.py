@@ -6,19 +6,7 @@ from typing import Any
 
 from PIL import Image
 
-from tests.catalogue.case import (
-    GRAYS,
-    SIZE,
-    WHITES,
-    Case,
-    bad,
-    cuts,
-    encode,
-    good,
-    oriented,
-    quarters,
-    translucent,
-)
+from tests.catalogue.case import GRAYS, SIZE, WHITES, Case, bad, cuts, encode, good, oriented, quarters, translucent
 
 ROUNDING = 3  # of one of 255, by the way to YCbCr and back
 DEEP = Path(__file__).with_name("avif")  # images of imagecodecs; Pillow writes 8 bits

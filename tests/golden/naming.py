@@ -14,7 +14,7 @@ from typing import NamedTuple
 from model.checkpoints.families.native import save
 from model.checkpoints.imagenet import names_of, version_of
 from model.checkpoints.load import describe_checkpoint
-from tests.support.published import (
+from tests.support.altered import (
     GOLDEN,
     Write,
     backbone_and_head,

@@ -17,7 +17,7 @@ from export.messages import BY_MAKE
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
-from tests.support.published import google_file, stated, training_file
+from tests.support.altered import google_file, stated, training_file
 from tests.support.toy import toy_checkpoint
 
 

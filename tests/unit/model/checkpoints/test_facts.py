@@ -5,7 +5,7 @@ import pytest
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.checkpoints.load import describe_checkpoint
-from tests.support.published import google_file, hub_folder, stated, torch_file
+from tests.support.altered import google_file, hub_folder, stated, torch_file
 
 
 @pytest.mark.parametrize(

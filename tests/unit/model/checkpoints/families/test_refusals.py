@@ -9,8 +9,7 @@ import torch
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
-from tests.support.altered import altered, renamed, with_more, without
-from tests.support.published import stated
+from tests.support.altered import altered, renamed, stated, with_more, without
 
 SIMPLE, MEAN, CLS = (f"vit-pytorch-{case}" for case in ("1.26.11-simple", "1.9.2-mean", "1.26.11-cls"))
 OPENCLIP, VIT, CLIP = "openclip-quickgelu", "huggingface-vit", "huggingface-clip"
