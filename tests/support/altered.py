@@ -19,6 +19,7 @@ GOLDEN = Path("tests/golden/checkpoints")
 CONFIGS = ("config.json", "open_clip_config.json")
 WEIGHTS = (".safetensors", ".npz", ".pth", ".pt", ".bin")
 WIDTH = 24  # of the networks that get another head
+NOT_GIVEN = {"img_size": None, "mean": None, "std": None, "crop_pct": None, "interpolation": "", "aa": None}
 State = dict[str, Any]
 Change = Callable[[State], State]
 Write = Callable[[Path, int], Path]  # of a small file in a library's real format, with so many classes
@@ -113,16 +114,18 @@ def hub_folder(case: str, **config: Any) -> Write:
     return write
 
 
+def training_run(folder: Path, arch: str, state: State, **arguments: Any) -> Path:
+    """What timm's train.py saves, with `state` as the moving average: utils/checkpoint_saver.py."""
+    content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
+    content["args"] = argparse.Namespace(**NOT_GIVEN | {"model": arch} | arguments)
+    worse = {key: tensor + 1 for key, tensor in state.items()}
+    torch.save({**content, "state_dict": worse, "state_dict_ema": state}, folder / "model_best.pth.tar")
+    return folder / "model_best.pth.tar"
+
+
 def training_file(arch: str) -> Write:
-    """What timm's train.py saves, with a moving average of the weights: utils/checkpoint_saver.py."""
-
-    def write(folder: Path, classes: int) -> Path:
-        state = load_file(GOLDEN / "timm-plain/model.safetensors") | ones("head", classes)
-        content = {"epoch": 299, "arch": arch, "args": argparse.Namespace(model=arch, img_size=None)}
-        torch.save({**content, "state_dict": state, "state_dict_ema": state}, folder / "model_best.pth.tar")
-        return folder / "model_best.pth.tar"
-
-    return write
+    plain = load_file(GOLDEN / "timm-plain/model.safetensors")
+    return lambda folder, classes: training_run(folder, arch, plain | ones("head", classes))
 
 
 def stated(case: str) -> dict[str, str]:

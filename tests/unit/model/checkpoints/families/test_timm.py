@@ -1,6 +1,5 @@
 """model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
 
-import argparse
 import json
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from model.checkpoints.families.timm_network import network, with_arguments
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
-from tests.support.altered import with_more, without
+from tests.support.altered import training_run, with_more, without
 from tests.support.toy import toy_model
 
 PLAIN = "vit_base_patch16_224"
@@ -377,27 +376,13 @@ def test_background_classes_are_cut_off(tmp_path):
 
 
 TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
-NOT_GIVEN = {"img_size": None, "mean": None, "std": None, "crop_pct": None, "interpolation": "", "aa": None}
 
 
-@pytest.fixture
-def trained(tmp_path):
-    """What timm's train.py saves: utils/checkpoint_saver.py."""
-
-    def save(arch: str, state: dict[str, Tensor], **arguments: Any) -> Path:
-        worse = {key: tensor + 1 for key, tensor in state.items()}
-        content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
-        content["args"] = argparse.Namespace(**NOT_GIVEN | {"model": arch} | arguments)
-        torch.save({**content, "state_dict": worse, "state_dict_ema": state}, tmp_path / "model_best.pth.tar")
-        return tmp_path / "model_best.pth.tar"
-
-    return save
-
-
-def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained):
+def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path):
     """timm's data/config.py, resolve_data_config: arguments go before what is published."""
-    recipe = {"mean": [0.4, 0.5, 0.6], "std": [0.2], "crop_pct": 1.0, "interpolation": "bilinear"}
-    description = describe_checkpoint(trained("vit_small_patch16_224", toy(TINY)[1], **recipe), overrides=SIZES)
+    given = {"mean": [0.4, 0.5, 0.6], "std": [0.2], "crop_pct": 1.0, "interpolation": "bilinear"}
+    path = training_run(tmp_path, "vit_small_patch16_224", toy(TINY)[1], **given)
+    description = describe_checkpoint(path, overrides=SIZES)
     recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
@@ -414,17 +399,17 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained)
         (ROTARY, {"image_size": (48, 48)}, {"img_size": 48}),  # no table of positions tells the size
     ],
 )
-def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(trained, arch, network, arguments):
+def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(tmp_path, arch, network, arguments):
     model, state = toy(arch, **network)
-    checkpoint = load_checkpoint(trained(arch, state, **arguments), overrides=SIZES)
+    checkpoint = load_checkpoint(training_run(tmp_path, arch, state, **arguments), overrides=SIZES)
     assert [checkpoint.origins[fact] for fact in network] == ["args in the file"]
     assert_same(checkpoint.model, model)
 
 
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
-def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained, arch):
+def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(tmp_path, arch):
     """The first of the tags, which differ in mean and std: train.py asks for no tag."""
-    description = describe_checkpoint(trained(arch, toy(TINY)[1]), overrides=SIZES)
+    description = describe_checkpoint(training_run(tmp_path, arch, toy(TINY)[1]), overrides=SIZES)
     assert description.preprocessing.mean == (0.5, 0.5, 0.5)
     assert description.origins["mean"] == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
 
@@ -437,12 +422,12 @@ def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained
         ("vit_base_patch32_clip_224.openai", 512, "numbered, as the checkpoint has no names"),  # never an embedding
     ],
 )
-def test_a_training_checkpoint_has_classes_of_its_own(trained, arch, classes, origin):
-    description = describe_checkpoint(trained(arch, toy(TINY, num_classes=classes)[1]), overrides=SIZES)
+def test_a_training_checkpoint_has_classes_of_its_own(tmp_path, arch, classes, origin):
+    description = describe_checkpoint(training_run(tmp_path, arch, toy(TINY, num_classes=classes)[1]), overrides=SIZES)
     assert (len(description.labels), description.labels_from) == (classes, origin)
 
 
-def test_an_arch_that_timm_does_not_have_is_asked_for(trained):
-    path = trained("visiontransformer", toy(TINY)[1])  # the class, where train.py had no arguments
+def test_an_arch_that_timm_does_not_have_is_asked_for(tmp_path):
+    path = training_run(tmp_path, "visiontransformer", toy(TINY)[1])  # the class, where train.py had no arguments
     with pytest.raises(CheckpointError, match="the file does not say architecture"):
         load_checkpoint(path, overrides=SIZES)
