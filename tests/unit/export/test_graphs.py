@@ -12,7 +12,7 @@ import torch
 from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
 from export.parity import max_differences
-from export.precision import model_for
+from export.precision import QuantisedLinear, model_for
 from export.reference import reference
 from tests.golden.test_checkpoints import FOLDER
 from tests.support.operators import operators_in_torch
@@ -20,6 +20,7 @@ from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
 
 LAYERS = 2
+LINEAR = ("attn.q", "attn.k", "attn.v", "attn.proj", "mlp.fc1", "mlp.fc2")  # of a block: what int8 rounds
 
 
 def load(bundle, name) -> onnx.ModelProto:
@@ -76,6 +77,9 @@ def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
         found = dict(zip(graph.outputs, (values.numpy() for values in graph(torch.from_numpy(pixels))), strict=True))
     differences = max_differences(reference(toy, pixels, found["classes"]), found)
     assert max(differences.values()) < limit
+    rounded = {name for name, layer in graph.network.named_modules() if isinstance(layer, QuantisedLinear)}
+    linear = {f"blocks.{i}.{name}" for i in range(LAYERS) for name in LINEAR}
+    assert rounded == (linear if precision == "int8" else set())
     assert ("lens" in found) == (toy.config.head_layers == 1 and not toy.config.pools_by_attention)
 
 
