@@ -49,11 +49,8 @@ def test_the_shown_attention_mixes_the_values_and_a_block_adds_its_branches(fami
 
 def test_learned_2d_positions_join_a_table_of_columns_and_one_of_rows():
     model = network(positions="learned_2d")
-    table = model.positions().reshape(2, 3, 32)
-    for row in range(2):
-        for column in range(3):
-            expected = torch.cat([model.pos_embed_x[0, column], model.pos_embed_y[0, row]])
-            torch.testing.assert_close(table[row, column], expected)
+    columns, rows = model.pos_embed_x.expand(2, 3, 16), model.pos_embed_y.reshape(2, 1, 16).expand(2, 3, 16)
+    torch.testing.assert_close(model.positions().reshape(2, 3, 32), torch.cat([columns, rows], dim=-1))
 
 
 @torch.no_grad()
