@@ -8,10 +8,7 @@ from tests.support.switches import SWITCHES
 from tests.support.toy import toy_model
 
 SIZE = (32, 48)  # two rows and three columns of patches
-
-
-def images(count=3, *, size=SIZE):
-    return torch.randn(count, 3, *size, generator=torch.Generator().manual_seed(1))
+IMAGES = torch.randn(3, 3, *SIZE, generator=torch.Generator().manual_seed(1))
 
 
 def network(**changes):
@@ -29,8 +26,8 @@ def test_the_embedding_is_the_input_of_the_head(family):
     heads = [head for head in (family.head_norm, family.head_dist) if head is not None]
     for head in heads:
         head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
-    family(images())
-    embedding = family.embedding(family.encode(images()))
+    family(IMAGES)
+    embedding = family.embedding(family.encode(IMAGES))
     assert embedding.shape == (3, family.config.embedding)
     torch.testing.assert_close(embedding, torch.stack(read).mean(0))
 
@@ -57,11 +54,11 @@ def test_learned_2d_positions_join_a_table_of_columns_and_one_of_rows():
 @pytest.mark.parametrize(("pool", "first"), [("map", 2), ("map_all", 0)])
 def test_an_attention_pool_reads_the_patches_or_all_tokens_by_the_weights_that_it_shows(pool, first):
     model = network(pool=pool, pool_heads=4, registers=1)
-    tokens = model.encode(images())[:, first:]
+    tokens = model.encode(IMAGES)[:, first:]
     values = model.attn_pool.kv(tokens).chunk(2, dim=-1)[1].unflatten(-1, (4, -1)).transpose(1, 2)
     mixed = (model.attn_pool.weights(tokens) @ values).flatten(1)
     torch.testing.assert_close(model.attn_pool.mixed(tokens), mixed, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(model(images()), model.head(model.attn_pool(tokens)))
+    torch.testing.assert_close(model(IMAGES), model.head(model.attn_pool(tokens)))
 
 
 @torch.no_grad()
