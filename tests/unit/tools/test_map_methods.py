@@ -7,12 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.variants import variant
 from model.vit import VisionTransformer
 from tests.benchmarks.maps.gradients import generic_attribution, input_times_gradient, integrated_gradients
 from tests.benchmarks.maps.methods import occlusion
 from tests.benchmarks.maps.passes import AttnLrp, CpLrp, Rules, run
-from tests.support.toy import toy_model
+from tests.support.toy import toy_checkpoint
 
 LABELS = torch.tensor([4, 1])
 PATCH = 8
@@ -20,7 +19,7 @@ PATCH = 8
 
 @pytest.fixture(scope="module")
 def model() -> VisionTransformer:
-    return toy_model(variant("mu/8", image_size=(24, 40), num_classes=7)).double()
+    return toy_checkpoint().model.double()
 
 
 @pytest.fixture(scope="module")
