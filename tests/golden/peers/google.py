@@ -116,7 +116,7 @@ def classify(tree: Tree, image: Array, *, patch: int) -> Array:
     x = image.astype(np.float64)
     if "conv_root/kernel" in tree:
         x = features(tree, x)
-    x = convolve(x, tree["embedding/kernel"], patch, padding="VALID") + tree["embedding/bias"]
+    x = convolve(x, tree["embedding/kernel"], patch) + tree["embedding/bias"]
     rows, columns, width = x.shape
     x = x.reshape(-1, width)
     table = tree.get("Transformer/posembed_input/pos_embedding")
@@ -174,15 +174,14 @@ def sincos2d(rows: int, columns: int, width: int) -> Array:
     return np.concatenate([np.sin(x), np.cos(x), np.sin(y), np.cos(y)], axis=1)[None]
 
 
-def convolve(x: Array, kernel: Array, stride: int, *, padding: str = "SAME", standardise: bool = False) -> Array:
-    """(height, width, in) to (height, width, out) with a kernel (height, width, in, out)."""
-    if standardise:
+def convolve(x: Array, kernel: Array, stride: int, *, stem: bool = False) -> Array:
+    """(height, width, in) to (height, width, out) with a kernel (height, width, in, out), which a stem standardises."""
+    side = kernel.shape[0]
+    if stem:
         kernel = kernel.astype(np.float64)
         kernel = (kernel - kernel.mean((0, 1, 2))) / (kernel.std((0, 1, 2)) + 1e-5)
-    side = kernel.shape[0]
-    windows = np.lib.stride_tricks.sliding_window_view(
-        pad_same(x, side, stride) if padding == "SAME" else x, (side, side), axis=(0, 1)
-    )[::stride, ::stride]
+        x = pad_same(x, side, stride)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (side, side), axis=(0, 1))[::stride, ::stride]
     return np.einsum("xyihw,hwio->xyo", windows, kernel, optimize=True)
 
 
@@ -201,12 +200,12 @@ def group_norm(tree: Tree, path: str, x: Array) -> Array:
 
 def features(tree: Tree, x: Array) -> Array:
     """The ResNet of a hybrid."""
-    x = np.maximum(group_norm(tree, "gn_root", convolve(x, tree["conv_root/kernel"], 2, standardise=True)), 0)
+    x = np.maximum(group_norm(tree, "gn_root", convolve(x, tree["conv_root/kernel"], 2, stem=True)), 0)
     pooled = np.lib.stride_tricks.sliding_window_view(pad_same(x, 3, 2), (3, 3), axis=(0, 1))  # never below 0
     x = pooled[::2, ::2].max((-2, -1))
 
     def layer(name: str, x: Array) -> Array:
-        y = convolve(x, tree[f"{UNIT}/conv{name}/kernel"], 1, standardise=True)
+        y = convolve(x, tree[f"{UNIT}/conv{name}/kernel"], 1, stem=True)
         return group_norm(tree, f"{UNIT}/gn{name}", y)
 
     y = np.maximum(layer("1", x), 0)

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import onnx
@@ -19,7 +18,6 @@ from export.images import reference_pixels
 from export.parity import ParityError
 from model.checkpoints import load_checkpoint
 from model.config import ViTConfig
-from model.variants import variant
 from tests.golden.test_checkpoints import describe
 from tests.integration.test_families import CLASSIFYING, EMBEDDING
 from tests.support.engines import ARRANGEMENTS, engine_of, model_of
@@ -33,14 +31,10 @@ LOWERED = {"int8": "rotary positions and SwiGLU", "bf16": "attention pooling", "
 def test_every_switch_is_in_a_network_that_is_exported():
     """Here in float32, or from another library in tests/integration/test_families.py."""
     golden = [describe(case).config for case in (*CLASSIFYING, *EMBEDDING)]
-    exported = golden + [toy_config(JOINED[name]) for name in EXPORTED]
+    exported = golden + [toy_checkpoint(**JOINED[name]).config for name in EXPORTED]
     values = set().union(*map(values_of, exported))
-    missing = {name: values_of(toy_config(changes)) - values for name, changes in SWITCHES.items()}
+    missing = {name: values_of(toy_checkpoint(**changes).config) - values for name, changes in SWITCHES.items()}
     assert not any(missing.values()), missing
-
-
-def toy_config(changes: dict[str, Any]) -> ViTConfig:
-    return variant("mu/8", image_size=(24, 40), num_classes=7, **changes)
 
 
 def values_of(config: ViTConfig) -> set[tuple[str, object]]:
@@ -54,7 +48,7 @@ def values_of(config: ViTConfig) -> set[tuple[str, object]]:
 
 @pytest.mark.parametrize("name", EXPORTED)
 def test_a_network_of_many_switches_is_exported_and_checked(switched, name):
-    folder, config = switched(name), toy_config(JOINED[name])
+    folder, config = switched(name), toy_checkpoint(**JOINED[name]).config
     manifest = load_bundle(folder).manifest
     assert (manifest.pool, manifest.tokens.prefix) == (config.pool, config.prefix)
     parity = manifest.parity
