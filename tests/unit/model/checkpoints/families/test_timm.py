@@ -128,13 +128,10 @@ def test_switches_that_the_name_implies(architecture, switches):
 
 
 def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
-    architecture = "vit_so400m_patch14_siglip_gap_384"
-    entry, _ = find(architecture)
-    arguments = with_arguments(entry, {"embed_dim": 24, "depth": 1, "num_heads": 3})
-    state = toy_model(network(entry, arguments, image_size=(378, 378), num_classes=5)).state_dict()
-    sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
+    architecture = "vit_so400m_patch14_siglip_gap_384.webli"
+    _, state = toy(architecture, image_size=(378, 378), patch_size=14)
     file = write(tmp_path, state) / "model.safetensors"
-    checkpoint = load_checkpoint(file, overrides=sizes | {"architecture": f"{architecture}.webli"})
+    checkpoint = load_checkpoint(file, overrides=SIZES | {"architecture": architecture, "patch_size": "14"})
     assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
 
 
