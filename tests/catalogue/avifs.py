@@ -6,19 +6,7 @@ from typing import Any
 
 from PIL import Image
 
-from tests.catalogue.case import (
-    GRAYS,
-    SIZE,
-    WHITES,
-    Case,
-    bad,
-    cuts,
-    encode,
-    good,
-    oriented,
-    quarters,
-    translucent,
-)
+from tests.catalogue.case import GRAYS, SIZE, WHITES, Case, bad, cuts, encode, good, oriented, quarters, translucent
 
 ROUNDING = 3  # of one of 255, by the way to YCbCr and back
 DEEP = Path(__file__).with_name("avif")  # images of imagecodecs; Pillow writes 8 bits
@@ -40,8 +28,7 @@ def full(kind: bytes, *parts: bytes, version: int = 0) -> bytes:
     return box(kind, struct.pack(">I", version << 24), *parts)
 
 
-def ftyp(brand: bytes = b"avif") -> bytes:
-    return box(b"ftyp", brand, bytes(4), brand, b"mif1miaf")
+FTYP = box(b"ftyp", b"avif", bytes(4), b"avif", b"mif1miaf")
 
 
 def content(data: bytes, kind: bytes) -> bytes:
@@ -93,8 +80,8 @@ def grid(size: tuple[int, int], rows: int, columns: int, *, tiles: list[int] | N
             box(b"iprp", box(b"ipco", *properties), full(b"ipma", struct.pack(">I", len(kinds)), *shares)),
         )
 
-    head = ftyp() + meta(0)
-    return ftyp() + meta(len(head) + 8) + box(b"mdat", description, pixels)
+    head = FTYP + meta(0)
+    return FTYP + meta(len(head) + 8) + box(b"mdat", description, pixels)
 
 
 def turned_by_exif_alone() -> bytes:
@@ -139,7 +126,7 @@ def cases() -> list[Case]:
         bad("AVIF, a grid of 256 x 256 tiles, each of them the same", lambda: grid((16_384, 16_384), 256, 256, tiles=[2])),
         bad("AVIF, a grid that claims 16384 x 16384", lambda: grid((16_384, 16_384), 1, 2)),
         *cuts("AVIF", avif),
-        bad("AVIF, the first bytes", ftyp),
+        bad("AVIF, the first bytes", lambda: FTYP),
         bad("AVIF, a brand and zeros", lambda: b"\0\0\0\x1cftypavif" + bytes(50)),
         bad("AVIF, claims 16383 x 16383", lambda: claiming((16_383, 16_383))),
         bad("AVIF, claims 2^31 a side", lambda: claiming((2**31, 2**31))),
@@ -152,9 +139,9 @@ def cases() -> list[Case]:
         bad("AVIF, without a configuration", lambda: without(b"av1C")),
         bad("AVIF, without a size", lambda: without(b"ispe")),
         bad("AVIF, without a place of its pixels", lambda: without(b"iloc")),
-        bad("AVIF, a box of 4 GB", lambda: ftyp() + box(b"meta", bytes(50), size=0xFFFFFFFF)),
-        bad("AVIF, a box of nothing", lambda: ftyp() + box(b"meta", bytes(50), size=1)),
-        bad("AVIF, 100,000 boxes", lambda: ftyp() + box(b"free") * 100_000),
+        bad("AVIF, a box of 4 GB", lambda: FTYP + box(b"meta", bytes(50), size=0xFFFFFFFF)),
+        bad("AVIF, a box of nothing", lambda: FTYP + box(b"meta", bytes(50), size=1)),
+        bad("AVIF, 100,000 boxes", lambda: FTYP + box(b"free") * 100_000),
         bad("AVIF, said to be animated", lambda: avif().replace(b"ftypavif", b"ftypavis"), 200, 422),
         bad("AVIF, 1 kB behind the end", lambda: avif() + bytes(1000), 200, 422),
     ]  # fmt: skip

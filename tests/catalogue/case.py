@@ -36,10 +36,10 @@ def bad(name: str, make: Callable[[], bytes], *statuses: int) -> Case:
     return Case(name=name, make=make, statuses=frozenset(statuses or {422}))
 
 
-def quarters(colors: Colors = COLORS, size: tuple[int, int] = SIZE) -> Image.Image:
+def quarters(colors: Colors = COLORS) -> Image.Image:
     image = Image.new("RGB", (2, 2))
     image.putdata(colors)
-    return image.resize(size, Image.Resampling.NEAREST)
+    return image.resize(SIZE, Image.Resampling.NEAREST)
 
 
 def grays() -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 INFER = "/v2/models/shapes/infer"
 
@@ -55,7 +54,10 @@ def bodies() -> list[JsonBody]:
         "fractions": _repeated('{"inputs":[' + tensor + ',"data":[', "0.1e9,", "1]}]}"),
         "a digit for ever": _repeated('{"inputs":[' + tensor + ',"data":[', "1", "]}]}"),
         "objects as numbers": _repeated('{"inputs":[' + tensor + ',"data":[', "{},", "{}]}]}"),
-        "one long string among empty ones": _long_among_empty,
+        # NumPy would give every element the room of the longest.
+        "one long string among empty ones": _repeated(
+            '{"inputs":[' + tensor + ',"data":["' + "a" * 1000 + '",', '"",', '""]}]}'
+        ),
     }
     status = {"a long number as a parameter": 422, "a long string as a parameter": 422}
     return [
@@ -65,14 +67,6 @@ def bodies() -> list[JsonBody]:
 
 
 def _repeated(start: str, piece: str, end: str) -> Callable[[int], bytes]:
-    return partial(_fill, start.encode(), piece.encode(), end.encode())
-
-
-def _fill(start: bytes, piece: bytes, end: bytes, size: int) -> bytes:
-    return start + piece * ((size - len(start) - len(end)) // len(piece)) + end
-
-
-def _long_among_empty(size: int) -> bytes:
-    """NumPy would give every element the room of the longest."""
-    start = '{"inputs":[{"name":"images","shape":[1,64,64,3],"datatype":"UINT8","data":["' + "a" * 1000 + '",'
-    return _fill(start.encode(), b'"",', b'""]}]}', size)
+    """`piece` as often as it fits between the two."""
+    first, each, last = start.encode(), piece.encode(), end.encode()
+    return lambda size: first + each * ((size - len(first) - len(last)) // len(each)) + last

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from model.checkpoints.families.native import save
 from model.checkpoints.imagenet import names_of, version_of
 from model.checkpoints.load import describe_checkpoint
-from tests.support.published import (
+from tests.support.altered import (
     GOLDEN,
     Write,
     backbone_and_head,
@@ -56,8 +56,8 @@ def rows() -> list[Row]:
     tuned = numbered(["cat", *(f"breed {i}" for i in range(1, 1000))])
     beit = numbered(names_of(google), left_out=(9205, 15027))
     named = {"label_names": thousand, "label_descriptions": dict(zip(thousand, names_of(thousand), strict=True))}
-    dino = backbone_and_head("dino-four-blocks", "full.pth", "linearweights.pth", prefix="module.linear.")
-    dinov2 = backbone_and_head("dinov2", "pretrain.pth", "linear_head.pth")
+    dino = backbone_and_head("dino-four-blocks", "linearweights.pth", prefix="module.linear.")
+    dinov2 = backbone_and_head("dinov2", "linear_head.pth")
     return [
         Row("Google npz, ImageNet-21k (`augreg`, `B_16.npz`)", google_file, 21843),
         Row("Google npz, fine-tuned on ImageNet (`B_16-…--imagenet2012-….npz`)", google_file, 1000),

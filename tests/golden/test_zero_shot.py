@@ -20,31 +20,30 @@ from tests.golden.peers.huggingface_clip import LABELS, PROMPTS
 from tests.golden.test_checkpoints import FOLDER
 
 CASES = sorted(path.parent for path in FOLDER.rglob("labels.txt"))
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.name)
-def case(request):
-    return request.param
-
-
-@pytest.fixture
-def expected(case):
-    return np.load(case / "expected.npz")
-
-
-def test_logits_and_scores_are_those_of_transformers(case, expected):
-    """Logits from its pixels; scores from the picture, through the service's preprocessing."""
-    checkpoint = load_checkpoint(case, labels=str(case / "labels.txt"))
+@each_case
+def test_logits_and_scores_are_those_of_transformers(case):
+    """Logits from its pixels, also with several prompts, averaged as in CLIP's notebook; scores from the picture,
+    through the service's preprocessing.
+    """
+    expected, labels = np.load(case / "expected.npz"), str(case / "labels.txt")
+    checkpoint, prompted = (load_checkpoint(case, labels=labels, prompts=prompts) for prompts in ((), PROMPTS))
     crop, _ = preprocess(Image.fromarray(expected["picture"]), image_spec(checkpoint.preprocessing))
+    pixels = torch.from_numpy(expected["pixels"])[None]
     with torch.inference_mode():
-        logits = checkpoint.model(torch.from_numpy(expected["pixels"])[None])[0]
+        logits, averaged = checkpoint.model(pixels)[0], prompted.model(pixels)[0]
         answer = checkpoint.model(normalised(np.stack([crop]), checkpoint))[0]
     assert logits.numpy() == pytest.approx(expected["beside_texts"], abs=1e-4)
+    assert averaged.numpy() == pytest.approx(expected["beside_prompts"], abs=1e-4)
+    assert np.abs(averaged.numpy() - expected["beside_texts"]).max() > 1e-3  # the prompts count
     assert np.ptp(expected["beside_texts"]) > 0.01  # else the comparison would say little
     answer = answer.softmax(-1) if checkpoint.score == "softmax" else answer.sigmoid()
     assert answer.numpy() == pytest.approx(expected["scores"], abs=1e-5)
 
 
+@each_case
 def test_a_folder_without_a_tokeniser_is_refused(case, tmp_path):
     shutil.copytree(case, tmp_path / "untold", ignore=shutil.ignore_patterns("tokenizer*", "spiece.model"))
     with pytest.raises(CheckpointError, match=r"there is no tokeniser \(tokenizer\.json\) beside these weights"):
@@ -68,13 +67,14 @@ def test_many_labels_are_read_in_batches(tmp_path):
     torch.testing.assert_close(many.model.head.weight[-2:], few.model.head.weight)
 
 
-def test_a_bundle_answers_with_the_numbers_of_transformers(case, expected, tmp_path, serve, encode, capsys):
-    """From several prompts, averaged as in CLIP's notebook, to an answer whose receipt adds up to the logit."""
+def test_a_bundle_answers_with_the_numbers_of_transformers(tmp_path, serve, encode, capsys):
+    """From several prompts to an answer whose receipt adds up to the logit."""
+    case = FOLDER / "huggingface-siglip"
+    expected = np.load(case / "expected.npz")
     out, prompts = tmp_path / "out", [part for prompt in PROMPTS for part in ("--prompt", prompt)]
     main(["--checkpoint", str(case), "--labels", str(case / "labels.txt"), *prompts, "--out", str(out)])
     assert "Labels: labels.txt, with the text tower\n" in capsys.readouterr().out
     manifest, logits = load_bundle(out).manifest, expected["beside_prompts"]
-    assert np.abs(logits - expected["beside_texts"]).max() > 1e-3  # the prompts count
     assert (manifest.labels, manifest.prompts) == (LABELS, PROMPTS)
     assert manifest.labels_from == "labels.txt, with the text tower"
     with serve(bundle=out, max_batch=1) as client:

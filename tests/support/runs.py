@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import model.fit.snapshot
 
@@ -16,11 +16,10 @@ def interrupted_at(step: int, objective: type[Any]) -> Iterator[None]:
     """Every step has its snapshot, and the loss of this one raises KeyboardInterrupt, which ends the block."""
     loss = objective.loss
 
-    def interrupted(self: Any, now: int) -> Tensor:
+    def interrupted(self: Any, now: int) -> Any:
         if now == step:
             raise KeyboardInterrupt
-        out: Tensor = loss(self, now)
-        return out
+        return loss(self, now)
 
     with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):  # noqa: PT012
         patch.setattr(model.fit.snapshot, "EVERY_S", 0)

@@ -56,3 +56,30 @@ SWITCHES: dict[str, dict[str, Any]] = {
     },
     "norm after the patches, fixed positions": {"patch_norm": "after", "positions": "sincos2d", "final_norm": "none"},
 }  # fmt: skip
+
+
+def joined(*names: str) -> dict[str, Any]:
+    """All of these changes; the last of two that contradict each other counts."""
+    return {field: value for name in names for field, value in SWITCHES[name].items()}
+
+
+JOINED: dict[str, dict[str, Any]] = {  # networks of many switches, for exports, which take seconds
+    "parallel branches": joined(
+        "norm after the patches, fixed positions",
+        "parallel branches, inner norms",
+        "learned rotary positions, two heads of the answer",
+    ),
+    "norms after the branches": joined(
+        "dual patch norm, narrow heads, all tokens pooled",
+        "projection and cosine head",
+        "rotary positions beside learned ones, norm in SwiGLU",
+        "norms after the branches, root mean square",
+        "class tokens of two layers and the mean, with registers",
+    )
+    | {"norm": "layer"},  # the exporter takes twice as long for root mean squares
+    "rotary positions and SwiGLU": joined(
+        "rotary positions beside learned ones, norm in SwiGLU",
+        "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool",
+    ),
+    "attention pooling": joined("rotary positions of DINOv3, registers", "attention pooling and cosine head"),
+}

@@ -21,7 +21,7 @@ OLD_NAMES = {  # before flax.linen
     "LayerNorm_1": "LayerNorm_2",
     "MlpBlock_0": "MlpBlock_3",
 }
-BLOCK, MAP = "Transformer/encoderblock", "MAPHead_0"
+BLOCK, MAP, UNIT = "Transformer/encoderblock", "MAPHead_0", "block1/unit1"
 PICTURE = np.random.default_rng(1).integers(0, 256, (61, 83, 3), dtype=np.uint8)
 
 
@@ -34,7 +34,7 @@ def make(folder: Path) -> None:
     tree = random.network(patch=8) | random.positions(16)
     write(folder / "google-vit-jax-gap", with_root("params/", tree), tree, squashed(32), patch=8)
 
-    tree = random.network(patch=1, channels=256, cls=True) | random.positions(1 + 64) | random.stem((1,))
+    tree = random.network(patch=1, channels=256, cls=True) | random.positions(1 + 64) | random.stem()
     file = with_root("opt/target/", tree) | {"opt/target/pre_logits": {}, "opt/state/step": np.array(7)}
     write(folder / "google-hybrid", file, tree, squashed(32), patch=1)
 
@@ -46,7 +46,6 @@ def make(folder: Path) -> None:
     write(folder / "google-big-vision-token", with_root("params/", tree), tree, cropped(32), patch=8)
 
     tree = random.network(patch=8) | random.map_head() | {"pos_embedding": random.normal(1, 16, WIDTH)}
-    tree = {name: array.astype(np.float16).astype(np.float32) for name, array in tree.items()}
     file = {f"params/img/{name}": bfloat16(array) for name, array in tree.items()}
     tree = {name: from_bfloat16(file[f"params/img/{name}"]) for name in tree}
     file |= {"params/t": np.array([2.3], np.float32), "params/b": np.array([-10], np.float32)}
@@ -102,19 +101,13 @@ class Random:
         tree = self.attention(f"{MAP}/MultiHeadDotProductAttention_0") | self.mlp(f"{MAP}/MlpBlock_0")
         return tree | self.norm(f"{MAP}/LayerNorm_0", WIDTH) | {f"{MAP}/probe": self.normal(1, 1, WIDTH)}
 
-    def stem(self, units: tuple[int, ...]) -> Tree:
+    def stem(self) -> Tree:
+        """One unit of one stage."""
         tree = {"conv_root/kernel": self.normal(7, 7, 3, 64)} | self.norm("gn_root", 1, 1, 1, 64)
-        channels = 64
-        for stage, count in enumerate(units):
-            width = 64 << stage
-            for unit in range(1, count + 1):
-                path = f"block{stage + 1}/unit{unit}"
-                sizes = {"1": (1, 1, channels, width), "2": (3, 3, width, width), "3": (1, 1, width, 4 * width)}
-                sizes |= {"_proj": (1, 1, channels, 4 * width)} if unit == 1 else {}
-                for name, size in sizes.items():
-                    tree[f"{path}/conv{name}/kernel"] = self.normal(*size)
-                    tree |= self.norm(f"{path}/gn{name}", size[-1])
-                channels = 4 * width
+        sizes = {"1": (1, 1, 64, 64), "2": (3, 3, 64, 64), "3": (1, 1, 64, 256), "_proj": (1, 1, 64, 256)}
+        for name, size in sizes.items():
+            tree[f"{UNIT}/conv{name}/kernel"] = self.normal(*size)
+            tree |= self.norm(f"{UNIT}/gn{name}", size[-1])
         return tree
 
 
@@ -123,7 +116,7 @@ def classify(tree: Tree, image: Array, *, patch: int) -> Array:
     x = image.astype(np.float64)
     if "conv_root/kernel" in tree:
         x = features(tree, x)
-    x = convolve(x, tree["embedding/kernel"], patch, padding="VALID") + tree["embedding/bias"]
+    x = convolve(x, tree["embedding/kernel"], patch) + tree["embedding/bias"]
     rows, columns, width = x.shape
     x = x.reshape(-1, width)
     table = tree.get("Transformer/posembed_input/pos_embedding")
@@ -181,15 +174,14 @@ def sincos2d(rows: int, columns: int, width: int) -> Array:
     return np.concatenate([np.sin(x), np.cos(x), np.sin(y), np.cos(y)], axis=1)[None]
 
 
-def convolve(x: Array, kernel: Array, stride: int, *, padding: str = "SAME", standardise: bool = False) -> Array:
-    """(height, width, in) to (height, width, out) with a kernel (height, width, in, out)."""
-    if standardise:
+def convolve(x: Array, kernel: Array, stride: int, *, stem: bool = False) -> Array:
+    """(height, width, in) to (height, width, out) with a kernel (height, width, in, out), which a stem standardises."""
+    side = kernel.shape[0]
+    if stem:
         kernel = kernel.astype(np.float64)
         kernel = (kernel - kernel.mean((0, 1, 2))) / (kernel.std((0, 1, 2)) + 1e-5)
-    side = kernel.shape[0]
-    windows = np.lib.stride_tricks.sliding_window_view(
-        pad_same(x, side, stride) if padding == "SAME" else x, (side, side), axis=(0, 1)
-    )[::stride, ::stride]
+        x = pad_same(x, side, stride)
+    windows = np.lib.stride_tricks.sliding_window_view(x, (side, side), axis=(0, 1))[::stride, ::stride]
     return np.einsum("xyihw,hwio->xyo", windows, kernel, optimize=True)
 
 
@@ -208,22 +200,17 @@ def group_norm(tree: Tree, path: str, x: Array) -> Array:
 
 def features(tree: Tree, x: Array) -> Array:
     """The ResNet of a hybrid."""
-    x = np.maximum(group_norm(tree, "gn_root", convolve(x, tree["conv_root/kernel"], 2, standardise=True)), 0)
+    x = np.maximum(group_norm(tree, "gn_root", convolve(x, tree["conv_root/kernel"], 2, stem=True)), 0)
     pooled = np.lib.stride_tricks.sliding_window_view(pad_same(x, 3, 2), (3, 3), axis=(0, 1))  # never below 0
     x = pooled[::2, ::2].max((-2, -1))
-    units = sorted({name.rsplit("/", 2)[0] for name in tree if name.startswith("block")})
-    for path in units:
-        stride = 2 if path.endswith("unit1") and not path.startswith("block1/") else 1
 
-        def layer(name: str, x: Array, stride: int = 1, path: str = path) -> Array:
-            y = convolve(x, tree[f"{path}/conv{name}/kernel"], stride, standardise=True)
-            return group_norm(tree, f"{path}/gn{name}", y)
+    def layer(name: str, x: Array) -> Array:
+        y = convolve(x, tree[f"{UNIT}/conv{name}/kernel"], 1, stem=True)
+        return group_norm(tree, f"{UNIT}/gn{name}", y)
 
-        shortcut = layer("_proj", x, stride) if f"{path}/conv_proj/kernel" in tree else x
-        y = np.maximum(layer("1", x), 0)
-        y = np.maximum(layer("2", y, stride), 0)
-        x = np.maximum(shortcut + layer("3", y), 0)
-    return x
+    y = np.maximum(layer("1", x), 0)
+    y = np.maximum(layer("2", y), 0)
+    return np.maximum(layer("_proj", x) + layer("3", y), 0)
 
 
 def old_names(tree: Tree) -> Tree:

@@ -9,6 +9,8 @@ import torch
 from PIL import Image
 from torch import nn
 
+from tests.golden.peers.huggingface import randomise
+
 SIZES = {"image_size": 20, "patch_size": 4, "num_layers": 2, "num_heads": 3, "hidden_dim": 24, "mlp_dim": 40}
 # What a file of a width of one's own cannot say.
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
@@ -31,11 +33,7 @@ def make(folder: Path) -> None:
 
 
 def write(case: Path, model: nn.Module, preset, interpolation: str, *, old_names: bool = False) -> None:
-    torch.manual_seed(0)
-    for name, parameter in model.named_parameters():
-        scale = "ln" in name and name.endswith("weight")
-        nn.init.uniform_(parameter, 0.5, 1.5) if scale else nn.init.normal_(parameter, std=0.3)
-    model.eval()
+    randomise(model, norm="ln")
     state = model.state_dict()
     if old_names:  # what MLPBlock._load_from_state_dict translates
         state = {key.replace("mlp.0", "mlp.linear_1").replace("mlp.3", "mlp.linear_2"): state[key] for key in state}

@@ -1,6 +1,7 @@
 """export/agreement.py: shares and differences, of an engine whose every answer is known."""
 
 import dataclasses
+from functools import cache
 
 import numpy as np
 import pytest
@@ -32,12 +33,14 @@ class Torch:
         return {"logits": np.where(places[:, None] % self.wrong == 0, -logits, logits)}
 
 
-def drawn(checkpoint):
-    return drawn_images(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
+@cache
+def drawn(labels):
+    """For a toy with these labels."""
+    return drawn_images(image_spec(toy_checkpoint().preprocessing), labels=labels)
 
 
 def measure(checkpoint, *, wrong):
-    compared = drawn(checkpoint)
+    compared = drawn(checkpoint.labels)
     return agreement(answers(checkpoint, compared, Torch(checkpoint, wrong=wrong)), compared, checkpoint)
 
 
@@ -66,7 +69,7 @@ def test_no_batch_is_begun_after_the_time(monkeypatch):
 
 def test_no_image_gives_ranges_and_is_judged_too():
     """Else the figure would be that of images to which the rounding was fitted."""
-    of = drawn(toy_checkpoint())
+    of = drawn(toy_checkpoint().labels)
     assert len({image.tobytes() for image in (*of.ranges, *of.judged)}) == RANGES + JUDGED
 
 
@@ -76,6 +79,6 @@ def test_differences_and_accuracies_are_those_of_the_scores_that_are_served():
     checkpoint = dataclasses.replace(toy_checkpoint(), temperature=3.0)
     pairs = zip(lean, expected, strict=True)
     apart = [abs(scores(one, "softmax", 3.0) - scores(other, "softmax", 3.0)).max() for one, other in pairs]
-    measured = agreement(found, drawn(checkpoint), checkpoint)
+    measured = agreement(found, drawn(checkpoint.labels), checkpoint)
     assert (measured.probability_mean, measured.probability_max) == pytest.approx((np.mean(apart), max(apart)))
     assert (measured.top1, measured.accuracy, measured.accuracy_fp32) == (0.5, 1, 0.5)

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import onnx
@@ -19,39 +18,23 @@ from export.images import reference_pixels
 from export.parity import ParityError
 from model.checkpoints import load_checkpoint
 from model.config import ViTConfig
-from model.variants import variant
 from tests.golden.test_checkpoints import describe
 from tests.integration.test_families import CLASSIFYING, EMBEDDING
 from tests.support.engines import ARRANGEMENTS, engine_of, model_of
-from tests.support.switches import SWITCHES
+from tests.support.switches import JOINED, SWITCHES
 from tests.support.toy import toy_checkpoint
 
-EXPORTED = [  # few networks, and in them what those of tests/integration/test_families.py do not have
-    ("dual patch norm, narrow heads, all tokens pooled", "pre_logits and cosine head"),
-    ("rotary positions beside learned ones, norm in SwiGLU", "class tokens of two layers"),
-    ("norm after the patches, fixed positions", "parallel branches, inner norms"),
-    ("learned rotary positions, two heads of the answer", "norms after the branches, root mean square"),
-]
-SWIGLU = "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"
-IN_INT8 = ("rotary positions beside learned ones, norm in SwiGLU", SWIGLU)
-IN_FP16 = ("rotary positions of DINOv3, registers", "attention pooling and cosine head")
+EXPORTED = ("parallel branches", "norms after the branches")  # and in lower precisions:
+LOWERED = {"int8": "rotary positions and SwiGLU", "bf16": "attention pooling", "fp16": "attention pooling"}
 
 
 def test_every_switch_is_in_a_network_that_is_exported():
-    """Here, or from another library in tests/integration/test_families.py."""
+    """Here in float32, or from another library in tests/integration/test_families.py."""
     golden = [describe(case).config for case in (*CLASSIFYING, *EMBEDDING)]
-    exported = golden + [toy_config(*names) for names in EXPORTED]
+    exported = golden + [toy_checkpoint(**JOINED[name]).config for name in EXPORTED]
     values = set().union(*map(values_of, exported))
-    missing = {name: values_of(toy_config(name)) - values for name in SWITCHES}
+    missing = {name: values_of(toy_checkpoint(**changes).config) - values for name, changes in SWITCHES.items()}
     assert not any(missing.values()), missing
-
-
-def toy_config(*names: str) -> ViTConfig:
-    return variant("mu/8", image_size=(24, 40), num_classes=7, **joined(*names))
-
-
-def joined(*names: str) -> dict[str, Any]:
-    return {field: value for name in names for field, value in SWITCHES[name].items()}
 
 
 def values_of(config: ViTConfig) -> set[tuple[str, object]]:
@@ -63,51 +46,36 @@ def values_of(config: ViTConfig) -> set[tuple[str, object]]:
     return {(name, value) for name, value in (facts | numbers).items() if not isinstance(value, tuple)}
 
 
-@pytest.mark.parametrize("names", EXPORTED, ids=" + ".join)
-def test_a_network_of_many_switches_is_exported_and_checked(tmp_path, names):
-    checkpoint = toy_checkpoint(**joined(*names))
-    manifest = write_bundle(checkpoint, tmp_path / "toy", replace=False)
-    assert manifest.pool == checkpoint.config.pool
-    assert manifest.tokens.prefix == checkpoint.config.prefix
+@pytest.mark.parametrize("name", EXPORTED)
+def test_a_network_of_many_switches_is_exported_and_checked(switched, name):
+    folder, config = switched(name), toy_checkpoint(**JOINED[name]).config
+    manifest = load_bundle(folder).manifest
+    assert (manifest.pool, manifest.tokens.prefix) == (config.pool, config.prefix)
     parity = manifest.parity
     assert parity.logits < 1e-4
     assert max(parity.attention, parity.rollout, parity.evidence, parity.receipt) < 5e-5
     for kind in ARRANGEMENTS:
-        model_of(tmp_path / "toy", engine_of(tmp_path / "toy", kind)).warm_up(math.inf)
-    graph = onnx.load(tmp_path / "toy" / "classify.onnx", load_external_data=False).graph
+        model_of(folder, engine_of(folder, kind)).warm_up(math.inf)
+    graph = onnx.load(folder / "classify.onnx", load_external_data=False).graph
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
 
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
-def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, precision):
-    folder = headless_bundle
-    if precision != "fp32":
-        folder = tmp_path / "toy"
-        write_bundle(toy_checkpoint(num_classes=0, depth=1), folder, replace=False, precision=precision)
-    manifest = load_bundle(folder).manifest
+def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, monkeypatch):
+    manifest = load_bundle(headless_bundle).manifest
     assert (manifest.labels, manifest.features, manifest.agreement) == ((), 32, None)
-    assert manifest.parity.embedding < (1e-4 if manifest.precision == "fp32" else 0.5)
+    assert manifest.parity.embedding < 1e-4
     assert manifest.parity.logits is None
-    engine, pixels = engine_of(folder), reference_pixels(manifest.image, 3)
+    engine, pixels = engine_of(headless_bundle), reference_pixels(manifest.image, 3)
     assert set(engine.run("classify", pixels)) == {"embedding"}
     assert set(engine.run("explain", pixels)) == set(manifest.explains) == {"embedding", *MAPS}
+    monkeypatch.setattr("export.bundle.trace", lambda graph: onnx.load(headless_bundle / "explain.onnx"))
+    lower = write_bundle(toy_checkpoint(num_classes=0), tmp_path / "toy", replace=False, precision="bf16")
+    assert (lower.agreement, lower.parity.logits) == (None, None)  # nor has it labels to agree about
 
 
-@pytest.fixture
-def lowered(once):
-    """Gives the bundle of a toy in a precision."""
-
-    def bundle(precision):
-        names = IN_INT8 if precision == "int8" else IN_FP16
-        toy = toy_checkpoint(**joined(*names))
-        return once(f"lowered-{precision}", lambda out: write_bundle(toy, out, replace=False, precision=precision))
-
-    return bundle
-
-
-@pytest.mark.parametrize("precision", ["int8", "bf16", "fp16"])
-def test_lower_precision_is_measured_instead(lowered, precision):
-    folder = lowered(precision)
+@pytest.mark.parametrize("precision", LOWERED)
+def test_lower_precision_is_measured_instead(switched, precision):
+    folder = switched(LOWERED[precision], precision)
     manifest = load_bundle(folder).manifest
     assert manifest.precision == precision
     limit = {"int8": 0.2, "bf16": 0.05, "fp16": 0.01}[precision]
@@ -125,8 +93,8 @@ def test_lower_precision_is_measured_instead(lowered, precision):
     assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
 
 
-def test_without_instructions_for_it_a_bundle_in_bf16_is_computed_in_float32(lowered, monkeypatch):
-    folder = lowered("bf16")
+def test_without_instructions_for_it_a_bundle_in_bf16_is_computed_in_float32(switched, monkeypatch):
+    folder = switched(LOWERED["bf16"], "bf16")
     pixels = reference_pixels(load_bundle(folder).manifest.image, 3)
     capable = engine_of(folder, "openvino").computes_in
     assert capable == ("bf16" if "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES") else "fp32")
@@ -145,25 +113,19 @@ def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):
     assert (int8_bundle / "weights.bin").stat().st_size < 0.45 * (DEMO_BUNDLE / "weights.bin").stat().st_size
 
 
-@pytest.mark.parametrize("kind", ["openvino", "onnxruntime"])
-def test_in_int8_an_images_logits_are_the_same_alone_and_among_others(int8_bundle, kind):
-    engine, pixels = engine_of(int8_bundle, kind), reference_pixels(load_bundle(int8_bundle).manifest.image, 24)
-    pixels[8:16] //= 8  # a range of the whole batch would be wrong for dark images
-    runs = ([engine.run("classify", part)["logits"] for part in np.split(pixels, 24 // size)] for size in (1, 3, 8))
-    alone, *among_others = map(np.concatenate, runs)
-    for found in among_others:
-        assert np.abs(found - alone).max() <= 1e-5 * np.abs(alone).max()
-
-
-@pytest.mark.parametrize("precision", ["int8", "bf16"])
-def test_an_images_numbers_are_the_same_alone_and_on_a_stream(lowered, precision):
-    folder = lowered(precision)
+@pytest.mark.parametrize(
+    ("precision", "kind"), [*(("int8", kind) for kind in ARRANGEMENTS), ("bf16", "openvino with streams")]
+)
+def test_an_images_numbers_are_the_same_alone_and_among_others(switched, precision, kind):
+    folder = switched(LOWERED[precision], precision)
     pixels = reference_pixels(load_bundle(folder).manifest.image, 8)
-    engine, streams = engine_of(folder, "openvino", images=1), engine_of(folder, "openvino with streams")
+    pixels[2:6] //= 8  # a range of the whole batch would be wrong for dark images
+    engine = engine_of(folder, kind)
+    single = engine_of(folder, "openvino", images=1) if kind == "openvino with streams" else engine
     for graph in ("classify", "explain"):
-        alone = [engine.run(graph, [image]) for image in pixels]
+        alone = [single.run(graph, [image]) for image in pixels]
         for size in (1, 4):
-            found = [streams.run(graph, part) for part in np.split(pixels, 8 // size)]
+            found = [engine.run(graph, part) for part in np.split(pixels, 8 // size)]
             for name in alone[0]:
                 expected, numbers = (np.concatenate([rows[name] for rows in runs]) for runs in (alone, found))
                 assert np.abs(numbers - expected).max() <= 1e-5 * np.abs(expected).max(), (graph, size, name)

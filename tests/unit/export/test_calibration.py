@@ -9,11 +9,11 @@ from app.inference.scoring import scores
 from export.calibration import Uncalibrated, calibration, calibration_error, temperature
 
 
-def drawn(seed: int, images: int, *, classes: int = 5):
-    """Logits, and labels that are drawn with the probabilities of the logits."""
+def drawn(seed: int, images: int):
+    """Logits of five classes, and labels that are drawn with the probabilities of the logits."""
     rng = np.random.default_rng(seed)
-    logits = rng.normal(0, 2, (images, classes))
-    return logits, np.array([rng.choice(classes, p=scores(z, "softmax")) for z in logits])
+    logits = rng.normal(0, 2, (images, 5))
+    return logits, np.array([rng.choice(5, p=scores(z, "softmax")) for z in logits])
 
 
 @given(seed=st.integers(0, 2**32 - 1), size=st.floats(-3, 3).map(np.exp))

@@ -1,6 +1,5 @@
 """export/command.py: what a person types, and what it says."""
 
-import shutil
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -17,7 +16,7 @@ from export.messages import BY_MAKE
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
-from tests.support.published import google_file, stated, training_file
+from tests.support.altered import altered, google_file, stated, training_file
 from tests.support.toy import toy_checkpoint
 
 
@@ -94,9 +93,9 @@ def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
 @pytest.fixture
 def unprocessed(tmp_path):
     """What `model.save_pretrained` alone leaves: no preprocessor_config.json."""
-    shutil.copytree("tests/golden/checkpoints/huggingface-vit", tmp_path / "tuned")
-    (tmp_path / "tuned" / "preprocessor_config.json").unlink()
-    return tmp_path / "tuned"
+    folder = altered("huggingface-vit", tmp_path)
+    (folder / "preprocessor_config.json").unlink()
+    return folder
 
 
 def test_inspect_shows_what_there_is_and_says_what_is_missing(unprocessed, capsys):

@@ -17,10 +17,10 @@ def gray(level: int) -> Image.Image:
     return Image.new("RGB", (50, 40), (level, level, level))
 
 
-def fill(folder, count, *, names=("",), suffix="png"):
+def fill(folder, count, *, names=("",)):
     """`count` images in turn in the folders, with levels of gray 0, 1, ..."""
     for number in range(count):
-        path = folder / names[number % len(names)] / f"{number:03}.{suffix}"
+        path = folder / names[number % len(names)] / f"{number:03}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         gray(number).save(path)
 

@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from export.graphs import ExplainGraph
-from export.onnx_file import part, strip_provenance
+from export.onnx_file import strip_provenance
 from export.parity import max_differences
-from export.precision import model_for
+from export.precision import QuantisedLinear, model_for
 from export.reference import reference
-from export.trace import trace
-from model.config import RopeConfig
+from tests.golden.test_checkpoints import FOLDER
 from tests.support.operators import operators_in_torch
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
 
 LAYERS = 2
+LINEAR = ("attn.q", "attn.k", "attn.v", "attn.proj", "mlp.fc1", "mlp.fc2")  # of a block: what int8 rounds
 
 
 def load(bundle, name) -> onnx.ModelProto:
@@ -77,6 +77,9 @@ def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
         found = dict(zip(graph.outputs, (values.numpy() for values in graph(torch.from_numpy(pixels))), strict=True))
     differences = max_differences(reference(toy, pixels, found["classes"]), found)
     assert max(differences.values()) < limit
+    rounded = {name for name, layer in graph.network.named_modules() if isinstance(layer, QuantisedLinear)}
+    linear = {f"blocks.{i}.{name}" for i in range(LAYERS) for name in LINEAR}
+    assert rounded == (linear if precision == "int8" else set())
     assert ("lens" in found) == (toy.config.head_layers == 1 and not toy.config.pools_by_attention)
 
 
@@ -89,16 +92,14 @@ def test_the_last_block_projects_the_class_token_alone(oblong_bundle):
     assert lengths == [16] * (LAYERS - 1) + [1]
 
 
-def test_rotary_positions_are_one_operator_for_queries_and_one_for_keys():
+@pytest.mark.parametrize(("name", "expected"), [("classify", 2 * LAYERS - 1), ("explain", 2 * LAYERS)])
+def test_rotary_positions_are_one_operator_for_queries_and_one_for_keys(golden_bundle, name, expected):
     """With one table for all layers. In the lean graph the last query is of the class token, which is not turned."""
-    graph = ExplainGraph(toy_checkpoint(rope=RopeConfig(), num_classes=0), "fp32")
-    explaining = trace(graph)
-    lean = part(explaining, graph.answers)
-    for graph, expected in ((lean.graph, 2 * LAYERS - 1), (explaining.graph, 2 * LAYERS)):
-        turned = [node for node in graph.node if node.op_type == "RotaryEmbedding"]
-        assert len(turned) == expected
-        assert len({tuple(node.input[1:]) for node in turned}) == 1
-        assert not {"Sin", "Cos"} & {node.op_type for node in graph.node}
+    graph = load(golden_bundle(FOLDER / "huggingface-dinov3-v5"), name).graph
+    turned = [node for node in graph.node if node.op_type == "RotaryEmbedding"]
+    assert len(turned) == expected
+    assert len({tuple(node.input[1:]) for node in turned}) == 1
+    assert not {"Sin", "Cos"} & {node.op_type for node in graph.node}
 
 
 def external(bundle, name) -> set[tuple[str, ...]]:

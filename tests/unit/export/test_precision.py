@@ -1,4 +1,4 @@
-"""export/precision.py: which layers are rounded, and how far."""
+"""export/precision.py: how far layers are rounded. test_graphs.py has which of them are."""
 
 import os
 import platform
@@ -25,10 +25,7 @@ from export.reference import normalised
 from export.rewrite import Linear, rewrite
 from model.config import RopeConfig
 from tests.support.operators import operators_in_torch
-from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
-
-LAYERS = {"attn.q", "attn.k", "attn.v", "attn.proj", "mlp.fc1", "mlp.fc2"}
 
 
 def lowered(precision, **changes):
@@ -39,19 +36,13 @@ def lowered(precision, **changes):
     return network
 
 
-@pytest.mark.parametrize("changes", SWITCHES.values(), ids=SWITCHES)
-def test_int8_is_for_all_linear_layers_of_the_blocks_and_for_no_other(changes):
-    network = lowered("int8", **changes)
-    quantised = {name for name, layer in network.named_modules() if isinstance(layer, QuantisedLinear)}
-    assert quantised == {f"blocks.{i}.{name}" for i in range(2) for name in LAYERS}
-
-
 def quantised(weight, *, low=0.0, high=1.0) -> QuantisedLinear:
     return QuantisedLinear(Linear(weight, None, range=torch.tensor([low, high])))
 
 
 def test_a_weight_is_off_by_half_a_step_of_its_output_at_most():
-    weight = torch.randn(20, 3) * torch.tensor([0.01, 1.0, 100.0])
+    """Where an output has no weights, by nothing."""
+    weight = torch.randn(20, 4) * torch.tensor([0.0, 0.01, 1.0, 100.0])
     layer = quantised(weight)
     assert ((layer.weight - weight).abs() <= 0.5001 * layer.scale).all()
 
@@ -135,19 +126,15 @@ def parsed(text, **constants) -> onnx.ModelProto:
     return model
 
 
-def exact(of: QuantisedLinear, x) -> np.ndarray:
-    return np.rint(x * 255).astype(float) @ of.integers.double().numpy() * of.scale.numpy() / 255
-
-
 IN_OPENVINO = """
 import sys
 from pathlib import Path
 import numpy as np
 import openvino
 core, options = openvino.Core(), {"INFERENCE_PRECISION_HINT": "f32", "PERF_COUNT": True}
-for path in map(Path, sys.argv[1:]):
-    request = core.compile_model(path.with_suffix(".onnx"), "CPU", options).create_infer_request()
-    np.save(path.with_suffix(".out.npy"), request.infer([np.load(path)])["y"])
+for path in Path(sys.argv[1]).glob("*.onnx"):
+    request = core.compile_model(path, "CPU", options).create_infer_request()
+    np.save(path.with_suffix(".out.npy"), request.infer([np.load(path.with_suffix(".npy"))])["y"])
     products = [node for node in request.profiling_info if node.node_type.startswith(("FullyConnected", "MatMul"))]
     assert [node.exec_type.lower()[-2:] for node in products] == ["i8"], products
 """
@@ -157,11 +144,12 @@ for path in map(Path, sys.argv[1:]):
 @pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE", "ALL"])
 def test_openvino_adds_the_integers_without_saturation_on_every_kind_of_processor(tmp_path, instructions):
     pytest.importorskip("openvino")
-    expected, paths = {}, []
+    expected = {}
     for rows, inputs in product_of((1, 2, 60), (6, 401)):
         of, x = layer(inputs), np.ones((rows, inputs), np.float32)
         x[:, ::5] = 0.25
-        expected[f"{rows}-{inputs}"] = (product(of), x, exact(of, x))
+        sums = np.rint(x * 255).astype(float) @ of.integers.double().numpy() * of.scale.numpy() / 255
+        expected[f"{rows}-{inputs}"] = (product(of), x, sums)
     x = np.ones((3, 2, 30, 32), np.float32)
     x[..., ::5] = -0.25
     rounded = np.rint(LARGEST_IN_ATTENTION * x).astype(float) / LARGEST_IN_ATTENTION
@@ -169,16 +157,10 @@ def test_openvino_adds_the_integers_without_saturation_on_every_kind_of_processo
     for name, (model, x, _) in expected.items():
         onnx.save(model, tmp_path / f"{name}.onnx")
         np.save(tmp_path / f"{name}.npy", x)
-        paths.append(tmp_path / f"{name}.npy")
     environment = {**os.environ, "ONEDNN_MAX_CPU_ISA": instructions}
-    subprocess.run([sys.executable, "-c", IN_OPENVINO, *paths], env=environment, check=True)
+    subprocess.run([sys.executable, "-c", IN_OPENVINO, tmp_path], env=environment, check=True)
     for name, (_, _, sums) in expected.items():
         np.testing.assert_allclose(np.load(tmp_path / f"{name}.out.npy"), sums, rtol=1e-5, err_msg=name)
-
-
-def test_an_output_without_weights_stays_zero():
-    layer = quantised(torch.tensor([[0.0, 1.0], [0.0, -2.0]]))
-    assert layer.weight[:, 0].tolist() == [0, 0]
 
 
 def test_fp16_is_for_the_blocks_alone():

@@ -47,20 +47,15 @@ def test_evidence_is_the_closed_form_of_a_class_token_and_a_linear_head():
     streams = model.layers(normalised(checkpoint, pixels))
     rows = model.attentions(normalised(checkpoint, pixels))[:, :, :, 0]  # (B, L, H, T)
     found = reference(checkpoint, pixels, CLASSES)["evidence"]
-    heads, width = model.config.heads, model.config.width // model.config.heads
-    for picture in range(len(pixels)):
-        sigma = torch.sqrt(streams[-1][picture, 0].var(unbiased=False) + model.norm.eps)
-        for k, c in enumerate(CLASSES[picture]):
-            scaled = model.norm.weight * model.head.weight[c]
-            u = (scaled - scaled.mean()) / sigma
-            for layer, block in enumerate(model.blocks):
-                value = block.attn.qkv(block.norm1(streams[layer][picture]))[:, 2 * model.config.width :]  # (T, D)
-                projected = (block.ls1.gamma * u) @ block.attn.proj.weight  # (D,)
-                expected = torch.zeros(value.shape[0], dtype=torch.double)
-                for h in range(heads):
-                    part = slice(h * width, (h + 1) * width)
-                    expected += rows[picture, layer, h] * (value[:, part] @ projected[part])
-                assert found[picture, k, layer] == pytest.approx(expected.numpy(), abs=1e-10)
+    sigma = torch.sqrt(streams[-1][:, 0].var(-1, unbiased=False) + model.norm.eps)  # (B,)
+    scaled = model.norm.weight * model.head.weight[CLASSES]  # (B, K, D)
+    u = (scaled - scaled.mean(-1, keepdim=True)) / sigma[:, None, None]
+    for layer, block in enumerate(model.blocks):
+        values = block.attn.qkv(block.norm1(streams[layer])).chunk(3, dim=-1)[2]  # (B, T, D)
+        projected = (block.ls1.gamma * u) @ block.attn.proj.weight  # (B, K, D)
+        values, projected = (x.unflatten(-1, (model.config.heads, -1)) for x in (values, projected))
+        expected = torch.einsum("bht,bthd,bkhd->bkt", rows[:, layer], values, projected)
+        assert found[:, :, layer] == pytest.approx(expected.numpy(), abs=1e-10)
 
 
 @torch.no_grad()

@@ -1,6 +1,4 @@
-"""model/vit.py: the paper's equations, and what every switch must keep. tests/golden has the libraries' numbers."""
-
-import math
+"""model/vit.py: what every switch must keep. tests/golden has the numbers of the libraries, and so of the paper."""
 
 import pytest
 import torch
@@ -10,10 +8,7 @@ from tests.support.switches import SWITCHES
 from tests.support.toy import toy_model
 
 SIZE = (32, 48)  # two rows and three columns of patches
-
-
-def images(count=3, *, size=SIZE):
-    return torch.randn(count, 3, *size, generator=torch.Generator().manual_seed(1))
+IMAGES = torch.randn(3, 3, *SIZE, generator=torch.Generator().manual_seed(1))
 
 
 def network(**changes):
@@ -31,37 +26,10 @@ def test_the_embedding_is_the_input_of_the_head(family):
     heads = [head for head in (family.head_norm, family.head_dist) if head is not None]
     for head in heads:
         head.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
-    family(images())
-    embedding = family.embedding(family.encode(images()))
+    family(IMAGES)
+    embedding = family.embedding(family.encode(IMAGES))
     assert embedding.shape == (3, family.config.embedding)
     torch.testing.assert_close(embedding, torch.stack(read).mean(0))
-
-
-@torch.no_grad()
-def test_the_default_network_is_the_papers_equations_1_to_4():
-    model = network()
-    w = model.state_dict()
-
-    def norm(x, name):
-        x = x - x.mean(-1, keepdim=True)
-        return x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt() * w[f"{name}.weight"] + w[f"{name}.bias"]
-
-    def linear(x, name):
-        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
-
-    picture = images(1)[0]
-    patches = picture.unfold(1, 16, 16).unfold(2, 16, 16).permute(1, 2, 0, 3, 4).reshape(6, -1)
-    embedded = patches @ w["patch_embed.proj.weight"].flatten(1).T + w["patch_embed.proj.bias"]
-    z = torch.cat([w["cls_token"][0], embedded + w["pos_embed"][0]])  # (T, D)
-    for block in ("blocks.0", "blocks.1"):
-        q, k, v = linear(norm(z, f"{block}.norm1"), f"{block}.attn.qkv").split(32, dim=-1)
-        heads = []
-        for h in (slice(0, 16), slice(16, 32)):
-            heads.append((q[:, h] @ k[:, h].T / math.sqrt(16)).softmax(-1) @ v[:, h])
-        z = z + linear(torch.cat(heads, dim=-1), f"{block}.attn.proj")
-        hidden = linear(norm(z, f"{block}.norm2"), f"{block}.mlp.fc1")
-        z = z + linear(hidden * 0.5 * (1 + torch.erf(hidden / math.sqrt(2))), f"{block}.mlp.fc2")
-    torch.testing.assert_close(model(picture[None])[0], linear(norm(z, "norm")[0], "head"), rtol=1e-4, atol=1e-4)
 
 
 @torch.no_grad()
@@ -78,22 +46,19 @@ def test_the_shown_attention_mixes_the_values_and_a_block_adds_its_branches(fami
 
 def test_learned_2d_positions_join_a_table_of_columns_and_one_of_rows():
     model = network(positions="learned_2d")
-    table = model.positions().reshape(2, 3, 32)
-    for row in range(2):
-        for column in range(3):
-            expected = torch.cat([model.pos_embed_x[0, column], model.pos_embed_y[0, row]])
-            torch.testing.assert_close(table[row, column], expected)
+    columns, rows = model.pos_embed_x.expand(2, 3, 16), model.pos_embed_y.reshape(2, 1, 16).expand(2, 3, 16)
+    torch.testing.assert_close(model.positions().reshape(2, 3, 32), torch.cat([columns, rows], dim=-1))
 
 
 @torch.no_grad()
 @pytest.mark.parametrize(("pool", "first"), [("map", 2), ("map_all", 0)])
 def test_an_attention_pool_reads_the_patches_or_all_tokens_by_the_weights_that_it_shows(pool, first):
     model = network(pool=pool, pool_heads=4, registers=1)
-    tokens = model.encode(images())[:, first:]
+    tokens = model.encode(IMAGES)[:, first:]
     values = model.attn_pool.kv(tokens).chunk(2, dim=-1)[1].unflatten(-1, (4, -1)).transpose(1, 2)
     mixed = (model.attn_pool.weights(tokens) @ values).flatten(1)
     torch.testing.assert_close(model.attn_pool.mixed(tokens), mixed, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(model(images()), model.head(model.attn_pool(tokens)))
+    torch.testing.assert_close(model(IMAGES), model.head(model.attn_pool(tokens)))
 
 
 @torch.no_grad()

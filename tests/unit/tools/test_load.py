@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
 from itertools import repeat
 
 import pytest
@@ -15,12 +13,9 @@ REQUEST = post(b"picture")
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 
-Answer = Callable[[int], Awaitable[bytes]]
 
-
-@asynccontextmanager
-async def server(answer: Answer):
-    """Its port, and the requests that it has had; the nth is answered with `answer(n)`."""
+def measured(answer, loop, *arguments):
+    """What the loop found, and the requests that its server had, of which the nth is answered with `answer(n)`."""
     had = []
 
     async def serve(reader, writer):
@@ -31,21 +26,13 @@ async def server(answer: Answer):
         finally:
             writer.close()
 
-    listening = await asyncio.start_server(serve, load.HOST, 0)
-    async with listening:
-        yield listening.sockets[0].getsockname()[1], had
-
-
-def measured(answer: Answer, loop, *arguments):
-    """What the loop found, and the requests that the server had."""
-
-    async def both():
-        async with server(answer) as (port, had):
-            figures, seconds = await loop(port, *arguments)
+    async def run():
+        async with await asyncio.start_server(serve, load.HOST, 0) as server:
+            figures, seconds = await loop(server.sockets[0].getsockname()[1], *arguments)
             assert len(seconds["200"]) == figures["images"]
             return figures, had
 
-    return asyncio.run(both())
+    return asyncio.run(run())
 
 
 async def good(_):

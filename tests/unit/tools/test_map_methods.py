@@ -7,12 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from model.variants import variant
 from model.vit import VisionTransformer
 from tests.benchmarks.maps.gradients import generic_attribution, input_times_gradient, integrated_gradients
 from tests.benchmarks.maps.methods import occlusion
 from tests.benchmarks.maps.passes import AttnLrp, CpLrp, Rules, run
-from tests.support.toy import toy_model
+from tests.support.toy import toy_checkpoint
 
 LABELS = torch.tensor([4, 1])
 PATCH = 8
@@ -20,7 +19,7 @@ PATCH = 8
 
 @pytest.fixture(scope="module")
 def model() -> VisionTransformer:
-    return toy_model(variant("mu/8", image_size=(24, 40), num_classes=7)).double()
+    return toy_checkpoint().model.double()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +50,7 @@ def test_integrated_gradients_are_complete(model, images):
     """Sundararajan et al. 2017, Proposition 1: they add up to the difference of the logit and that of the baseline."""
     baselines = images.mean(dim=(2, 3), keepdim=True).expand_as(images)
     expected = logits(model, images) - logits(model, baselines)
-    maps = (integrated_gradients(model, images, LABELS, baselines, steps=steps) for steps in (16, 512))
+    maps = (integrated_gradients(model, images, LABELS, baselines, steps=steps) for steps in (16, 256))
     missing = [(of_pixels.sum(1) - expected).abs().max() for of_pixels in maps]
     assert missing[1] < 1e-3 * expected.abs().min()
     assert missing[1] < missing[0]

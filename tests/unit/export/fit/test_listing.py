@@ -75,7 +75,7 @@ def test_a_csv(tmp_path, text, train, held_out):
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1)] * 2)))
 def test_any_names_pass_through_a_csv(tmp_path_factory, rows):
     rows = [row for row in rows if all(cell.strip() for cell in row)]
-    path = tmp_path_factory.mktemp("csv") / "images.csv"
+    path = tmp_path_factory.getbasetemp() / "images.csv"
     with path.open("w", encoding="utf-8", newline="") as out:
         csv.writer(out).writerows([("file", "label"), *rows, ("last", "one")])
     found = [(image.file, image.label) for image in list_images(path).train]
@@ -92,7 +92,7 @@ def outcome(path) -> tuple[Labelled, ...] | str:
 
 @given(st.binary())
 def test_no_csv_ends_in_a_traceback(tmp_path_factory, content):
-    path = tmp_path_factory.mktemp("csv") / "images.csv"
+    path = tmp_path_factory.getbasetemp() / "images.csv"
     path.write_bytes(b"file,label\n" + content)
     found = outcome(path)
     assert found if isinstance(found, tuple) else found.startswith("--images ")

@@ -61,13 +61,11 @@ def test_a_hybrid_shows_its_stem():
 def test_behind_a_norm_of_pixels_the_filters_are_a_convolution_of_the_normed_patch(norm):
     model = toy_checkpoint(patch_norm="dual", norm=norm, patch_bias=False).model
     source = model.patch_embed
+    patch = centred = torch.randn(1, 3, 8, 8)
     if norm == "layer":
         torch.nn.init.zeros_(source.norm_patch.bias)
-    patch = torch.randn(1, 3, 8, 8)
-    if norm == "layer":
-        normed = (patch - patch.mean()) / (patch.var(correction=0) + source.norm_patch.eps).sqrt()
-    else:
-        normed = patch / (patch.square().mean() + source.norm_patch.eps).sqrt()
+        centred = patch - patch.mean()
+    normed = centred / (centred.square().mean() + source.norm_patch.eps).sqrt()
     kernels, *_ = rgb_filters(model)
     flat = patch.permute(0, 2, 3, 1).flatten(1)
     expected = source.proj(source.norm_patch(flat))

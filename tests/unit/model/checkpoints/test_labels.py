@@ -11,7 +11,7 @@ from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.imagenet import names_of, version_of
 from model.checkpoints.labels import Labels, choose, read
 from model.checkpoints.load import describe_checkpoint
-from tests.support.published import GOLDEN, google_file, hub_folder, stated
+from tests.support.altered import GOLDEN, google_file, hub_folder, stated
 
 
 def test_a_guess_of_the_classes_can_be_refused_or_replaced(tmp_path):

@@ -21,8 +21,7 @@ from tests.support.toy import toy_model
 
 TRAIN, HELD_OUT = squares(60, contrast=60), squares(30, seed=1, contrast=60)  # a probe is often wrong
 RECIPE = FinetuneRecipe(rates=(0.003,), epochs=3, batch=16, augmentation=Augmentation(least_area=0.5, flip=True))
-SEARCHED = replace(RECIPE, rates=(1.0, 0.001))
-STEPS = 12  # of RECIPE; SEARCHED has two runs of 9 before them, for a fifth of the images chooses
+STEPS = 12
 
 
 @pytest.fixture(scope="module")
@@ -123,14 +122,15 @@ def test_the_seed_decides(start):
 
 
 def test_interrupted_at_any_step_it_ends_with_the_same_weights(start, tmp_path, monkeypatch):
-    whole = run(start, SEARCHED)
-    for steps in (9, 9, STEPS):  # of the two short runs and of the whole one
+    searched = replace(RECIPE, rates=(1.0, 0.001), epochs=2)
+    whole = run(start, searched)
+    for steps in (6, 6, 8):  # of a run for each rate, where a fifth of the images chooses, and of the whole one
         for step in range(steps):
             with interrupted_at(step, Classification):
-                run(start, SEARCHED, tmp_path)
-    ended = run(start, SEARCHED, tmp_path)
+                run(start, searched, tmp_path)
+    ended = run(start, searched, tmp_path)
     monkeypatch.delattr(Classification, "loss")  # a run that has ended is not run again
-    for fitted in (ended, run(start, SEARCHED, tmp_path)):
+    for fitted in (ended, run(start, searched, tmp_path)):
         assert same_weights(fitted.model, whole.model)
         assert (fitted.history, fitted.recipe) == (whole.history, whole.recipe)
 

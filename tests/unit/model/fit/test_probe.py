@@ -8,8 +8,8 @@ from model.checkpoints import load_checkpoint
 from model.demo.__main__ import WEIGHTS
 from model.fit.measure import measure
 from model.fit.probe import ProbeRecipe, probe
-from model.fit.samples import Samples
 from model.variants import variant
+from tests.support.samples import squares
 from tests.support.scans import digits
 from tests.support.toy import toy_checkpoint
 
@@ -29,14 +29,9 @@ def test_the_demo_network_learns_digits_and_scores_are_as_large_as_they_are_ofte
     assert not fitted.model.training
 
 
-def noise(*classes: int, size: tuple[int, int] = (24, 40)) -> Samples:
-    pixels = torch.randint(256, (len(classes), *size, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    return Samples(pixels=pixels, classes=torch.tensor(classes))
-
-
 def test_one_image_of_each_class_is_enough():
     toy = toy_checkpoint()
-    train = noise(0, 1, 2)
+    train = squares(3, size=(24, 40))
     fitted = probe(toy.model, toy.preprocessing, train, ProbeRecipe())
     assert fitted.recipe["temperature"] == 1
     assert measure(fitted.model, train, toy.preprocessing).accuracy == 1
@@ -44,12 +39,12 @@ def test_one_image_of_each_class_is_enough():
 
 def test_the_class_token_alone_is_read_on_demand():
     toy = toy_checkpoint(num_classes=0)
-    fitted = probe(toy.model, toy.preprocessing, noise(0, 1, 1, 0), ProbeRecipe(read="cls"))
-    assert fitted.model.config == variant("mu/8", image_size=(24, 40), num_classes=2)
+    fitted = probe(toy.model, toy.preprocessing, squares(6, size=(24, 40)), ProbeRecipe(read="cls"))
+    assert fitted.model.config == variant("mu/8", image_size=(24, 40), num_classes=3)
     assert fitted.recipe.keys() == {"method", "read", "pool", "strength", "temperature"}
 
 
 def test_images_of_another_size_are_refused():
     toy = toy_checkpoint()
     with pytest.raises(ValueError, match=r"the images are \(24, 24\), and the network takes \(24, 40\)"):
-        probe(toy.model, toy.preprocessing, noise(0, 1, size=(24, 24)), ProbeRecipe())
+        probe(toy.model, toy.preprocessing, squares(3, size=(24, 24)), ProbeRecipe())

@@ -51,12 +51,6 @@ def test_deit_is_cropped_as_its_own_command_line_says(saved):
     assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
 
 
-def test_a_size_set_by_hand_keeps_the_share_of_the_crop():
-    smaller = describe_checkpoint(GOLDEN / "dinov2/checkpoint.hub", overrides={**HEADS, "image_size": "112,112"})
-    assert smaller.preprocessing.size == smaller.config.image_size == (112, 112)
-    assert smaller.preprocessing.resize_size == (128, 128)
-
-
 def test_published_widths_imply_the_heads(saved):
     state = state_of("deit/checkpoint.pth")
     state |= {"patch_embed.proj.weight": torch.zeros(1280, 3, 4, 4), "head.weight": torch.zeros(6, 1280)}

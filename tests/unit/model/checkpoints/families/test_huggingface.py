@@ -24,24 +24,23 @@ def same_model(a, b):
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
+    "names",
     [
-        ("vit.", ""),  # saved from the model without its head, and a head added
-        ("vit.", "model.vit."),
-        ("vit.encoder.layer.", "vit.layers."),  # the block prefix of version 5 around the names of version 4
-        ("vit.encoder.layer.", "encoder.layer."),
-        ("attention.attention.query", "attention.q_proj"),
-        ("attention.output.dense", "attention.o_proj"),
+        {"vit.": ""},  # saved from the model without its head, and a head added
+        {"vit.": "model.vit."},
+        {"vit.encoder.layer.": "vit.layers."},  # the block prefix of version 5 around the names of version 4
+        {"vit.encoder.layer.": "encoder.layer."},
+        {f"attention.attention.{name}": f"attention.{name[0]}_proj" for name in ("query", "key", "value")},
+        {"attention.output.dense": "attention.o_proj"},
     ],
 )
-def test_prefixes_and_names_change_independently(changed, old, new):
-    def both(tensors):
-        if old == "attention.attention.query":
-            tensors = renamed("attention.attention.key", "attention.k_proj")(tensors)
-            tensors = renamed("attention.attention.value", "attention.v_proj")(tensors)
-        return renamed(old, new)(tensors)
+def test_prefixes_and_names_change_independently(changed, names):
+    def tensors(state):
+        for old, new in names.items():
+            state = renamed(old, new)(state)
+        return state
 
-    assert same_model(load_checkpoint(changed(tensors=both)), load_checkpoint(GOLDEN / "huggingface-vit"))
+    assert same_model(load_checkpoint(changed(tensors=tensors)), load_checkpoint(GOLDEN / "huggingface-vit"))
 
 
 @pytest.mark.parametrize("case", ["deit-teacher", "dinov2", "vit", "clip-classifier"])

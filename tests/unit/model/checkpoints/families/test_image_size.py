@@ -1,4 +1,7 @@
-"""Another image size: every family interpolates positions as its library does. test_positions.py has the formulas."""
+"""Another image size: every family interpolates positions as its library does, and crops the same share.
+
+test_positions.py has the formulas.
+"""
 
 from pathlib import Path
 
@@ -33,4 +36,6 @@ def test_positions_are_interpolated(case):
     chosen = load_checkpoint(path_of(case), overrides={**overrides_of(case), "image_size": f"{size[0]},{size[1]}"})
     assert chosen.config.position_resize == CASES[case]
     assert chosen.config.image_size == chosen.preprocessing.size == size
+    if "resize_size" not in overrides_of(case):
+        assert chosen.preprocessing == own.preprocessing.resized(size)
     assert same_weights(chosen.model, resize(own.model, size))

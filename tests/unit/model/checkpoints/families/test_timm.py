@@ -1,6 +1,5 @@
 """model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
 
-import argparse
 import json
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ from model.checkpoints.families.timm_network import network, with_arguments
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
-from tests.support.altered import with_more, without
+from tests.support.altered import training_run, with_more, without
 from tests.support.toy import toy_model
 
 PLAIN = "vit_base_patch16_224"
@@ -72,10 +71,6 @@ def plain(tmp_path):
 def assert_same(ours, theirs) -> None:
     images = torch.randn(2, 3, *theirs.config.image_size)
     torch.testing.assert_close(ours(images), theirs(images))
-
-
-def assert_loads(folder: Path, state: dict[str, Tensor], architecture: str, *, to: Any, **config: Any) -> None:
-    assert_same(load(folder, state, architecture, **config).model, to)
 
 
 def why_not(name: str) -> str:
@@ -133,13 +128,10 @@ def test_switches_that_the_name_implies(architecture, switches):
 
 
 def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
-    architecture = "vit_so400m_patch14_siglip_gap_384"
-    entry, _ = find(architecture)
-    arguments = with_arguments(entry, {"embed_dim": 24, "depth": 1, "num_heads": 3})
-    state = toy_model(network(entry, arguments, image_size=(378, 378), num_classes=5)).state_dict()
-    sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
+    architecture = "vit_so400m_patch14_siglip_gap_384.webli"
+    _, state = toy(architecture, image_size=(378, 378), patch_size=14)
     file = write(tmp_path, state) / "model.safetensors"
-    checkpoint = load_checkpoint(file, overrides=sizes | {"architecture": f"{architecture}.webli"})
+    checkpoint = load_checkpoint(file, overrides=SIZES | {"architecture": architecture, "patch_size": "14"})
     assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
 
 
@@ -199,12 +191,7 @@ HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
         (PLAIN, dict, {"num_classes": 7}, "says 7 classes, the head has 5"),
         (PLAIN, without("head.weight"), {"num_classes": 5}, "says 5 classes, the head has 0"),
         (PLAIN, with_more({"head.weight": torch.zeros(5, 24)}), {}, "the head is all zeros"),
-        (
-            PLAIN,
-            with_more({"pos_embed": torch.zeros(1, 19, 24)}),
-            {},
-            "18 patches, which are neither a square nor 4 by",
-        ),
+        (PLAIN, with_more({"pos_embed": torch.zeros(1, 19, 24)}), {}, "18 patches, which are neither a square nor 4"),
         # Its convolutions see pixels that no patch covers, so none are cut off.
         (HYBRID, dict, {"model_args": {"img_size": [37, 39]}}, r"size \(37, 39\) is not a multiple of patch_size 32"),
         (ROPE, lambda state: without("v_proj.weight")(as_eva(state)), {}, r"missing: blocks.0.attn.qkv.weight"),
@@ -259,7 +246,7 @@ def test_the_tower_of_an_openclip_file(tmp_path):
     model, state = toy("vit_base_patch16_siglip_224")
     beside = {"logit_scale": torch.ones(()), "text.blocks.0.weight": torch.ones(3)}
     tower = {f"visual.trunk.{key}": tensor for key, tensor in state.items()}
-    assert_loads(tmp_path, tower | beside, "vit_base_patch16_siglip_224", to=model)
+    assert_same(load(tmp_path, tower | beside, "vit_base_patch16_siglip_224").model, model)
     with pytest.raises(CheckpointError, match="an image tower of OpenAI or OpenCLIP under names"):
         load_checkpoint(write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8)}))
 
@@ -375,54 +362,28 @@ def test_relative_mlps_are_computed_for_the_size_and_not_interpolated(tmp_path):
 def test_the_name_of_the_norm_says_where_it_stands(tmp_path):
     model, state = toy("vit_base_patch16_224", global_pool="avg", fc_norm=False)
     assert "norm.weight" in state
-    assert_loads(tmp_path, state, "vit_base_patch16_224", model_args={"global_pool": "avg"}, to=model)
+    assert_same(load(tmp_path, state, PLAIN, model_args={"global_pool": "avg"}).model, model)
 
 
 def test_background_classes_are_cut_off(tmp_path):
     model, state = toy("vit_base_patch16_224")
     state["head.weight"] = torch.cat([torch.ones(1, 24), state["head.weight"]])
     state["head.bias"] = torch.cat([torch.ones(1), state["head.bias"]])
-    assert_loads(tmp_path, state, "vit_base_patch16_224", recipe={"label_offset": 1}, label_names=NAMES, to=model)
+    assert_same(load(tmp_path, state, PLAIN, recipe={"label_offset": 1}, label_names=NAMES).model, model)
 
 
-NOT_GIVEN = {"img_size": None, "mean": None, "std": None, "crop_pct": None, "interpolation": "", "aa": None}
+TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
 
 
-@pytest.fixture
-def trained(tmp_path):
-    """What timm's train.py saves: utils/checkpoint_saver.py."""
-
-    def save(arch: str, *, of: Any = None, num_classes: int = 5, **arguments: Any) -> tuple[Path, Any]:
-        model, state = of or toy("vit_tiny_patch16_224", num_classes=num_classes)
-        worse = {key: tensor + 1 for key, tensor in state.items()}
-        content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
-        content["args"] = argparse.Namespace(**NOT_GIVEN | {"model": arch} | arguments)
-        torch.save({**content, "state_dict": worse, "state_dict_ema": state}, tmp_path / "model_best.pth.tar")
-        return tmp_path / "model_best.pth.tar", model
-
-    return save
-
-
-def test_a_training_checkpoint_names_its_architecture_and_its_average_is_loaded(trained):
-    path, model = trained("vit_tiny_patch16_224.augreg_in21k_ft_in1k")
-    checkpoint = load_checkpoint(path, overrides=SIZES)
-    assert checkpoint.family == "timm"
-    assert checkpoint.origins["architecture"] == "arch in the file"
-    assert checkpoint.weights == "state_dict_ema; the file has state_dict too"
-    assert_same(checkpoint.model, model)
-
-
-def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(trained):
+def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path):
     """timm's data/config.py, resolve_data_config: arguments go before what is published."""
-    path, _ = trained("vit_small_patch16_224", mean=[0.4, 0.5, 0.6], std=[0.2], crop_pct=1.0, interpolation="bilinear")
+    given = {"mean": [0.4, 0.5, 0.6], "std": [0.2], "crop_pct": 1.0, "interpolation": "bilinear"}
+    path = training_run(tmp_path, "vit_small_patch16_224", toy(TINY)[1], **given)
     description = describe_checkpoint(path, overrides=SIZES)
     recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
     assert description.origins["mean"] == description.origins["interpolation"] == "args in the file"
-
-
-TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
 
 
 @pytest.mark.parametrize(
@@ -435,18 +396,17 @@ TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"gl
         (ROTARY, {"image_size": (48, 48)}, {"img_size": 48}),  # no table of positions tells the size
     ],
 )
-def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(trained, arch, network, arguments):
-    path, model = trained(arch, of=toy(arch, **network), **arguments)
-    checkpoint = load_checkpoint(path, overrides=SIZES)
+def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(tmp_path, arch, network, arguments):
+    model, state = toy(arch, **network)
+    checkpoint = load_checkpoint(training_run(tmp_path, arch, state, **arguments), overrides=SIZES)
     assert [checkpoint.origins[fact] for fact in network] == ["args in the file"]
     assert_same(checkpoint.model, model)
 
 
 @pytest.mark.parametrize("arch", ["vit_small_patch16_224", "hf-hub:timm/vit_small_patch16_224.augreg_in21k_ft_in1k"])
-def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained, arch):
+def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(tmp_path, arch):
     """The first of the tags, which differ in mean and std: train.py asks for no tag."""
-    path, _ = trained(arch)
-    description = describe_checkpoint(path, overrides=SIZES)
+    description = describe_checkpoint(training_run(tmp_path, arch, toy(TINY)[1]), overrides=SIZES)
     assert description.preprocessing.mean == (0.5, 0.5, 0.5)
     assert description.origins["mean"] == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
 
@@ -459,13 +419,12 @@ def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(trained
         ("vit_base_patch32_clip_224.openai", 512, "numbered, as the checkpoint has no names"),  # never an embedding
     ],
 )
-def test_a_training_checkpoint_has_classes_of_its_own(trained, arch, classes, origin):
-    path, _ = trained(arch, num_classes=classes)
-    description = describe_checkpoint(path, overrides=SIZES)
+def test_a_training_checkpoint_has_classes_of_its_own(tmp_path, arch, classes, origin):
+    description = describe_checkpoint(training_run(tmp_path, arch, toy(TINY, num_classes=classes)[1]), overrides=SIZES)
     assert (len(description.labels), description.labels_from) == (classes, origin)
 
 
-def test_an_arch_that_timm_does_not_have_is_asked_for(trained):
-    path, _ = trained("visiontransformer")  # the class, where train.py had no arguments
+def test_an_arch_that_timm_does_not_have_is_asked_for(tmp_path):
+    path = training_run(tmp_path, "visiontransformer", toy(TINY)[1])  # the class, where train.py had no arguments
     with pytest.raises(CheckpointError, match="the file does not say architecture"):
         load_checkpoint(path, overrides=SIZES)

@@ -7,8 +7,7 @@ import torch
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.load import describe_checkpoint
-from tests.support.altered import GOLDEN, altered, renamed
-from tests.support.published import stated
+from tests.support.altered import GOLDEN, altered, renamed, stated
 
 
 @pytest.mark.parametrize(
