@@ -5,7 +5,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +12,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.config import ViTConfig
-from model.positions import Grid, resize_positions
+from model.positions import Grid, resize_tables
 from model.vit import VisionTransformer
 
 State = dict[str, Tensor]
@@ -50,10 +49,9 @@ def pair(size: int | Sequence[int]) -> tuple[int, int]:
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
-def grid_of(stated: dict[str, Any], config: ViTConfig) -> Grid:
-    """Rows and columns of the positions in a file that states its `image_size`."""
-    height, width = pair(stated["image_size"])
-    return height // config.patch_size, width // config.patch_size
+def grid_of(size: tuple[int, int], patch_size: int) -> Grid:
+    """Rows and columns of whole patches in an image of (height, width)."""
+    return size[0] // patch_size, size[1] // patch_size
 
 
 def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -> int:
@@ -73,29 +71,29 @@ def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1)) -> Grid
     raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches")
 
 
-def fit_positions(state: State, config: ViTConfig, grid: Grid | None = None) -> None:
-    """Tokens to (1, n, D), and `pos_embed`, if there is one, to positions of the patches alone in the grid of `config`.
+def fit_positions(state: State, config: ViTConfig, grid: Grid | None) -> None:
+    """Tokens to (1, n, D), and tables of positions, if the file has any, from its `grid` to that of `config`.
 
-    The table of the file is (slots + rows * columns, D), for a square unless `grid` is given. Slots (rows) are for the
-    tokens before the patches, in their order, and are added to them; the last tokens may have none.
+    `pos_embed` is (slots + rows * columns, D) in the file. Slots (rows) are for the tokens before the patches, in their
+    order, and are added to them; the last tokens may have none.
     Raises CheckpointError for a table of another size.
     """
     prefix = [name for name in PREFIX if name in state]
     for name in prefix:
         state[name] = _batched(state[name])
-    if "pos_embed" not in state:
+    if grid is None:
         return
-    table = _batched(state["pos_embed"])
-    rows = table.shape[1]
-    grid = grid or square_grid(rows)
-    if not 0 <= rows - prod(grid) <= sum(state[name].shape[1] for name in prefix):
-        raise CheckpointError(f"a table of {rows} positions does not fit {grid[0]} by {grid[1]} patches")
-    slots, patches = table.tensor_split([rows - prod(grid)], dim=1)
-    for name in prefix:
-        own, slots = slots.tensor_split([state[name].shape[1]], dim=1)
-        if own.shape[1]:
-            state[name] = state[name] + own
-    state["pos_embed"] = resize_positions(patches, grid, config.grid, config.position_resize)
+    if "pos_embed" in state:
+        table = _batched(state["pos_embed"])
+        rows = table.shape[1]
+        if not 0 <= rows - prod(grid) <= sum(state[name].shape[1] for name in prefix):
+            raise CheckpointError(f"a table of {rows} positions does not fit {grid[0]} by {grid[1]} patches")
+        slots, state["pos_embed"] = table.tensor_split([rows - prod(grid)], dim=1)
+        for name in prefix:
+            own, slots = slots.tensor_split([state[name].shape[1]], dim=1)
+            if own.shape[1]:
+                state[name] = state[name] + own
+    resize_tables(state, grid, config)
 
 
 def _batched(tokens: Tensor) -> Tensor:

@@ -9,8 +9,6 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
-
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG, OTHERS
@@ -21,7 +19,7 @@ from model.checkpoints.families.timm_network import final_norm, network, patch_s
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import pair
+from model.checkpoints.tensors import State, pair
 
 FAMILY = "timm"
 # Classes of the ImageNets as tags name them: 21k is Google's or 21k-P. Heads of other sizes may be embeddings.
@@ -62,7 +60,8 @@ def describe(source: Source, facts: Facts) -> Description:
             "this is an image tower of OpenAI or OpenCLIP under names that are not supported: take the model's folder "
             "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
         )
-    config, tower, source = _described(source), _is_tower(source), _renamed(source)
+    config, tower = _described(source), _is_tower(source)
+    source.rename(NAMES, dropping=f"{DROPPED}|{OTHERS}" if tower else DROPPED)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
@@ -99,16 +98,18 @@ def describe(source: Source, facts: Facts) -> Description:
     side = patch_side(architecture, arguments)
     if side and "image_size" not in facts.overrides:
         recipe = recipe.in_patches(side)
+    vit = replace(
+        network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
+        representation_size=projected,
+        representation="linear" if projected else "tanh",
+        representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
+    )
     return Description(
         name=facts.resolve("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
-        config=replace(
-            network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
-            representation_size=projected,
-            representation="linear" if projected else "tanh",
-            representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
-        ),
+        config=vit,
+        grid=grid_of_file(source, vit, slots(arguments, vit)),
         preprocessing=recipe,
         labels=labels,
         wordnet=wordnet,
@@ -117,16 +118,9 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    (architecture, _), config, renamed = find(description.architecture), description.config, _renamed(source)
-    arguments = _arguments(renamed, _described(source), Facts(description.overrides), architecture)
-    state = renamed.tensors()
-    as_ours(state, config, slots(arguments, config))
+def tensors(state: State, description: Description) -> State:
+    as_ours(state, description.config)
     return state
-
-
-def _renamed(source: Source) -> Source:
-    return source.renamed(NAMES, dropping=f"{DROPPED}|{OTHERS}" if _is_tower(source) else DROPPED)
 
 
 def _is_tower(source: Source) -> bool:

@@ -11,16 +11,16 @@ from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, fit_positions, join_blocks
+from model.checkpoints.tensors import State, join_blocks
 from model.config import ViTConfig
-from model.positions import Grid, resize_relative_bias
+from model.positions import Grid
 
 LEARNED = "pos_embed"
 RELATIVE = "relative_position_bias_table"
 
 
-def as_ours(state: State, config: ViTConfig, slots: int) -> None:
-    """Change `state` in place, whose names are ours. So many rows of a table of positions are for the prefix."""
+def as_ours(state: State, config: ViTConfig) -> None:
+    """Change `state` in place, whose names are ours."""
     _conv_patches(state, config)
     _fused_layers(state, config)
     _absent_layers(state, config)
@@ -29,8 +29,6 @@ def as_ours(state: State, config: ViTConfig, slots: int) -> None:
         for i, freqs in enumerate(state.pop("rope.freqs").unbind(1)):
             state[f"blocks.{i}.attn.rope.freqs"] = freqs
     _classes(state, config)
-    if LEARNED in state:
-        fit_positions(state, config, _grid(state[LEARNED].shape[1] - slots, config))
 
 
 def _conv_patches(state: State, config: ViTConfig) -> None:
@@ -113,9 +111,7 @@ def _relative_tables(state: State, config: ViTConfig) -> None:
         target = f"blocks.{i}.attn.{RELATIVE}"
         for origin in (f"blocks.{i}.attn.", f"blocks.{i}.attn.rel_pos.", "rel_pos_bias.", "shared_rel_pos."):
             if origin + RELATIVE in state:
-                table = state[origin + RELATIVE]
-                grid = _relative_grid(table.shape[0], config)
-                state[target] = resize_relative_bias(table, grid, config.grid, config.position_resize)
+                state[target] = state[origin + RELATIVE]
             elif f"{origin}mlp.fc1.weight" in state:
                 state[target] = log_offset_bias(state, f"{origin}mlp.", config)
     for key in [key for key in state if "rel_pos" in key]:

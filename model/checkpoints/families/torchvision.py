@@ -2,13 +2,11 @@
 
 from typing import Any, Literal, NamedTuple
 
-from torch import Tensor
-
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, resolve_heads, square_grid
+from model.checkpoints.tensors import State, resolve_heads, square_grid
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
@@ -64,15 +62,15 @@ def recognises(source: Source) -> bool:
 def describe(source: Source, facts: Facts) -> Description:
     if "conv_proj.conv_last.weight" in source:
         raise CheckpointError("a stem of convolutions (conv_stem_configs, arXiv 2106.14881) is not supported")
-    source = source.renamed(NAMES)
+    source.rename(NAMES)
     if "head.weight" not in source:
         others = ", ".join(name for name in source.names if name.startswith("heads")) or "no heads at all"
         raise CheckpointError(f"the classifier is not a single linear layer: the file has {others}")
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     depth = source.count(r"blocks\.(\d+)\.")
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
-    side = patch * square_grid(source.shape("pos_embed")[1])[0]
-    preprocessing = _preprocessing(architecture, side, facts, source.arguments)
+    grid = square_grid(source.shape("pos_embed")[1])
+    preprocessing = _preprocessing(architecture, patch * grid[0], facts, source.arguments)
     return Description(
         family="torchvision",
         architecture=architecture,
@@ -88,13 +86,12 @@ def describe(source: Source, facts: Facts) -> Description:
             norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
             representation_size=source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None,
         ),
+        grid=grid,
         preprocessing=preprocessing,
     )
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state = source.renamed(NAMES).tensors()
-    fit_positions(state, description.config)
+def tensors(state: State, description: Description) -> State:
     return state
 
 
