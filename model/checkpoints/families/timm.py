@@ -14,12 +14,13 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
-from model.checkpoints.families.timm_layers import as_ours, grid_of_file, slots
+from model.checkpoints.families.timm_layers import grid_of_file
+from model.checkpoints.families.timm_layers import tensors as tensors
 from model.checkpoints.families.timm_network import final_norm, network, patch_side, with_arguments
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, pair
+from model.checkpoints.tensors import pair
 
 FAMILY = "timm"
 # Classes of the ImageNets as tags name them: 21k is Google's or 21k-P. Heads of other sizes may be embeddings.
@@ -87,19 +88,20 @@ def describe(source: Source, facts: Facts) -> Description:
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
     projected = _projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
-    arguments = _arguments(source, config, facts, architecture)
+    changes = _stated_arguments(source, config)
+    architecture = _changed(source, changes, "config.json" if config else "args in the file", facts, architecture)
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
-    size = _image_size(source, config, facts, architecture, arguments, stated, published)
+    size = _image_size(source, config, facts, architecture, changes, stated, published)
     if tower and source.json(CONFIG):
         recipe = openclip_preprocessing(source, facts, size)
     else:
         recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
-    side = patch_side(architecture, arguments)
+    side = patch_side(architecture)
     if side and "image_size" not in facts.overrides:
         recipe = recipe.in_patches(side)
     vit = replace(
-        network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
+        network(architecture, image_size=recipe.size, num_classes=num_classes),
         representation_size=projected,
         representation="linear" if projected else "tanh",
         representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
@@ -109,18 +111,13 @@ def describe(source: Source, facts: Facts) -> Description:
         family=FAMILY,
         architecture=architecture.name,
         config=vit,
-        grid=grid_of_file(source, vit, slots(arguments, vit)),
+        grid=grid_of_file(source, architecture, vit),
         preprocessing=recipe,
         labels=labels,
         wordnet=wordnet,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
     )
-
-
-def tensors(state: State, description: Description) -> State:
-    as_ours(state, description.config)
-    return state
 
 
 def _is_tower(source: Source) -> bool:
@@ -167,22 +164,26 @@ def _stated_arguments(source: Source, config: dict[str, Any]) -> dict[str, Any]:
     return {name: value for place in places for name, value in place.items() if (name, value) != ("global_pool", None)}
 
 
-def _arguments(source: Source, config: dict[str, Any], facts: Facts, architecture: Architecture) -> dict[str, Any]:
-    """The architecture's arguments with changes: as stated, from the tensors' names, and set by hand."""
-    changes = _stated_arguments(source, config)
-    stated = "config.json" if config else "args in the file"
-    origin = stated if "global_pool" in changes else architecture.name
-    implied = final_norm(architecture, {**architecture.arguments, **changes})
+def _changed(
+    source: Source, stated: dict[str, Any], origin: str, facts: Facts, architecture: Architecture
+) -> Architecture:
+    """The architecture with other arguments: those stated at `origin`, those that the names of tensors imply, and those
+    set by hand.
+    """
+    changes = dict(stated)
+    implied = final_norm(with_arguments(architecture, changes))
     # The pool may have been changed after the norm was built; the name of the norm says where it is.
     norms = [name for name in ("norm", "fc_norm") if f"{name}.weight" in source]
     if architecture.model_class == "Eva":
         changes.update(use_fc_norm="fc_norm" in norms, use_post_transformer_norm="norm" in norms)
     elif len(norms) == 1:
         changes["use_fc_norm" if architecture.model_class == "Beit" else "fc_norm"] = norms[0] == "fc_norm"
-    known = {**architecture.arguments, **changes}
-    if "global_pool" not in changes and {implied, final_norm(architecture, known)} == {"before_pool", "after_pool"}:
+    changed = with_arguments(architecture, changes)
+    known = changed.arguments
+    if "global_pool" not in changes and {implied, final_norm(changed)} == {"before_pool", "after_pool"}:
         why = f"with {norms[0]} the pool is not that of {architecture.name}: give it, as in this example"
         (known["global_pool"],) = facts.need({"global_pool": "avg" if norms == ["fc_norm"] else "token"}, why=why)
+    origin = origin if "global_pool" in stated else architecture.name
     changes["global_pool"] = facts.resolve("global_pool", known["global_pool"], origin)
     for name in facts.overrides.keys() & known.keys() - {"img_size", "global_pool"}:
         changes[name] = facts.resolve(name, known[name], architecture.name)
@@ -194,16 +195,16 @@ def _image_size(
     config: dict[str, Any],
     facts: Facts,
     architecture: Architecture,
-    arguments: dict[str, Any],
+    changes: dict[str, Any],
     stated: dict[str, Any],
     published: dict[str, dict[str, Any]],
 ) -> tuple[int, int]:
     """(height, width) as stated, else from the positions in the file, else as published."""
-    built = _stated_arguments(source, config).get("img_size")
+    built = changes.get("img_size")
     size_of_input = source.arguments.get("input_size")  # channels, height and width in timm's train.py; BEiT's: a side
     given = size_of_input[1:] if isinstance(size_of_input, list | tuple) else size_of_input
     given = given or source.arguments.get("img_size")
-    if built is not None and not arguments.get("dynamic_img_size"):
+    if built is not None and not architecture.arguments.get("dynamic_img_size"):
         size, origin = built, "config.json" if source.config else CONFIG if config else "args in the file"
     elif given:
         size, origin = given, "args in the file"
@@ -212,11 +213,11 @@ def _image_size(
     else:
         tag, recipe = next(iter(published.items()))
         size, origin = recipe["input_size"][1:], f"timm, {tag}"
-        side = patch_side(architecture, arguments) or 1
+        side = patch_side(architecture) or 1
         covered = (size[0] - size[0] % side, size[1] - size[1] % side)
-        usual = network(architecture, arguments, image_size=covered, num_classes=1)
+        usual = network(architecture, image_size=covered, num_classes=1)
         by_hand = "image_size" in facts.overrides  # then a table that is no square may fit
-        grid = None if by_hand else grid_of_file(source, usual, slots(arguments, usual))
+        grid = None if by_hand else grid_of_file(source, architecture, usual)
         if grid is not None and grid != usual.grid:
             size, origin = [side * usual.patch_size for side in grid], "number of positions"
     return facts.resolve("image_size", pair(size), origin)

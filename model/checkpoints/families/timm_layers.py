@@ -3,13 +3,13 @@ any size with slots for the prefix, several forms of relative ones, and frequenc
 """
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.families.timm_architectures import Architecture
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State, join_blocks
 from model.config import ViTConfig
@@ -19,8 +19,8 @@ LEARNED = "pos_embed"
 RELATIVE = "relative_position_bias_table"
 
 
-def as_ours(state: State, config: ViTConfig) -> None:
-    """Change `state` in place, whose names are ours."""
+def tensors(state: State, description: Description) -> State:
+    config = description.config
     _conv_patches(state, config)
     _fused_layers(state, config)
     _absent_layers(state, config)
@@ -29,6 +29,7 @@ def as_ours(state: State, config: ViTConfig) -> None:
         for i, freqs in enumerate(state.pop("rope.freqs").unbind(1)):
             state[f"blocks.{i}.attn.rope.freqs"] = freqs
     _classes(state, config)
+    return state
 
 
 def _conv_patches(state: State, config: ViTConfig) -> None:
@@ -90,15 +91,15 @@ def _classes(state: State, config: ViTConfig) -> None:
             state[key] = state[key][-config.num_classes :]
 
 
-def slots(arguments: dict[str, Any], config: ViTConfig) -> int:
+def slots(architecture: Architecture, config: ViTConfig) -> int:
     """Rows of a table of positions that are for tokens before the patches: for all of them, or for none."""
-    return 0 if arguments.get("no_embed_class") else len(config.prefix)
+    return 0 if architecture.arguments.get("no_embed_class") else len(config.prefix)
 
 
-def grid_of_file(source: Source, config: ViTConfig, slots: int) -> Grid | None:
+def grid_of_file(source: Source, architecture: Architecture, config: ViTConfig) -> Grid | None:
     """Rows and columns of patches in the tables of a file; None if it has no table."""
     if LEARNED in source:
-        return _grid(source.shape(LEARNED)[1] - slots, config)
+        return _grid(source.shape(LEARNED)[1] - slots(architecture, config), config)
     tables = [key for key in source.names if key.endswith(RELATIVE)]
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 

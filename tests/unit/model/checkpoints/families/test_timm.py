@@ -35,12 +35,12 @@ SIZES = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", 
 def toy(architecture: str, *, num_classes: int = 5, image_size: tuple[int, int] = (32, 32), **arguments: Any):
     """A network as timm's arguments describe it, and its tensors as timm has them, most of them under our names."""
     entry, _ = find(architecture)
-    arguments = with_arguments(entry, SMALL | arguments)
-    config = network(entry, arguments, image_size=image_size, num_classes=num_classes)
+    entry = with_arguments(entry, SMALL | arguments)
+    config = network(entry, image_size=image_size, num_classes=num_classes)
     model = toy_model(config)
     state = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     if "pos_embed" in state:  # ours has the patches alone
-        state["pos_embed"] = F.pad(state["pos_embed"], (0, 0, slots(arguments, config), 0))
+        state["pos_embed"] = F.pad(state["pos_embed"], (0, 0, slots(entry, config), 0))
     return model, state
 
 
@@ -82,7 +82,7 @@ def why_not(name: str) -> str:
     architecture, _ = find(name)
     (_, recipe), *_ = architecture.tags.values()
     try:
-        network(architecture, architecture.arguments, image_size=tuple(recipe["input_size"][1:]), num_classes=7)
+        network(architecture, image_size=tuple(recipe["input_size"][1:]), num_classes=7)
     except CheckpointError as reason:
         return str(reason)
     return ""
@@ -128,15 +128,15 @@ def test_every_architecture_is_a_configuration_or_is_refused_by_name():
 def test_switches_that_the_name_implies(architecture, switches):
     """Of those that tests/golden/peers/pytorch_image_models.py does not make."""
     entry, _ = find(architecture)
-    config = network(entry, entry.arguments, image_size=(448, 448), num_classes=7)
+    config = network(entry, image_size=(448, 448), num_classes=7)
     assert {name: getattr(config, name) for name in switches} == switches
 
 
 def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
     architecture = "vit_so400m_patch14_siglip_gap_384"
     entry, _ = find(architecture)
-    arguments = with_arguments(entry, {"embed_dim": 24, "depth": 1, "num_heads": 3})
-    state = toy_model(network(entry, arguments, image_size=(378, 378), num_classes=5)).state_dict()
+    small = with_arguments(entry, {"embed_dim": 24, "depth": 1, "num_heads": 3})
+    state = toy_model(network(small, image_size=(378, 378), num_classes=5)).state_dict()
     sizes = {"embed_dim": "24", "depth": "1", "num_heads": "3"}
     file = write(tmp_path, state) / "model.safetensors"
     checkpoint = load_checkpoint(file, overrides=sizes | {"architecture": f"{architecture}.webli"})
