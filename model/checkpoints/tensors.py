@@ -17,6 +17,7 @@ from model.vit import VisionTransformer
 
 State = dict[str, Tensor]
 
+RELATIVE = "relative_position_bias_table"
 PREFIX = ("cls_token", "dist_token", "reg_token")
 MOST_NAMED = 8  # in a message
 MOST_SLOTS = 2  # in tables for a square, where registers have none
@@ -42,6 +43,16 @@ def join_blocks(state: State, config: ViTConfig) -> None:
             state[f"{k}.bias"] = torch.zeros_like(state[f"{q}.bias"])
         join(state, f"blocks.{i}.attn.qkv", (q, k, v))
         join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
+
+
+def share_relative_table(state: State, config: ViTConfig) -> None:
+    """A table of relative biases for all blocks becomes part of each one's own, which there need not be."""
+    if not config.relative_bias or RELATIVE not in state:
+        return
+    shared = state.pop(RELATIVE)
+    for i in range(config.depth):
+        name = f"blocks.{i}.attn.{RELATIVE}"
+        state[name] = state[name] + shared if name in state else shared
 
 
 def pair(size: int | Sequence[int]) -> tuple[int, int]:

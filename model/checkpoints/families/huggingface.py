@@ -8,14 +8,12 @@ models/clip, models/metaclip_2 and models/siglip; SigLIP 2 of a fixed resolution
 import re
 from typing import Any
 
-import torch
-
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, SIGLIP, Json
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, grid_of, join_blocks, pair
+from model.checkpoints.tensors import State, grid_of, join_blocks, pair, share_relative_table
 from model.config import ViTConfig
 
 PATCHES = r"(.*\.)?embeddings\.patch_embedding(s\.projection|s|)\.weight"  # of ViT, DINOv3 and CLIP
@@ -174,13 +172,7 @@ def tensors(state: State, description: Description) -> State:
         if f"attn_pool.qkv.{kind}" in state:  # of torch.nn.MultiheadAttention
             q, kv = state.pop(f"attn_pool.qkv.{kind}").tensor_split([config.width])
             state |= {f"attn_pool.q.{kind}": q, f"attn_pool.kv.{kind}": kv}
-    if config.relative_bias:
-        shared = state.pop("relative_position_bias_table", None)
-        for i in range(config.depth):
-            name = f"blocks.{i}.attn.relative_position_bias_table"
-            tables = [table for table in (state.get(name), shared) if table is not None]
-            if tables:
-                state[name] = torch.stack(tables).sum(dim=0)
+    share_relative_table(state, config)
     return state
 
 

@@ -34,6 +34,8 @@ NAMES = (
     (r"blocks\.(\d+)\.gamma_([12])", r"blocks.\1.ls\2.gamma"),  # BEiT, and Facebook's DeiT-3
     (r"\.attn\.([qkv])_proj\.", r".attn.\1."),  # EVA
     (r"\.attn\.([qv])_bias$", r".attn.\1.bias"),  # BEiT, whose keys have none
+    (r"^(rel_pos_bias|shared_rel_pos)\.", "rel_pos."),  # of all blocks
+    (r"rel_pos\.(relative_position_bias_table)$", r"\1"),
     (r"\.mlp\.fc1_x\.", ".mlp.fc1."),  # SwiGLU
     (r"blocks\.(\d+)\.in_norm\.", r"blocks.\1.norm1."),  # this and the rest: ParallelScalingBlock
     (r"\.mlp_bias$", ".mlp.fc1.bias"),

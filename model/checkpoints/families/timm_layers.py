@@ -11,12 +11,11 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.families.timm_architectures import Architecture
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, join_blocks
+from model.checkpoints.tensors import RELATIVE, State, join_blocks, share_relative_table
 from model.config import ViTConfig
 from model.positions import Grid
 
 LEARNED = "pos_embed"
-RELATIVE = "relative_position_bias_table"
 
 
 def tensors(state: State, description: Description) -> State:
@@ -24,7 +23,8 @@ def tensors(state: State, description: Description) -> State:
     _conv_patches(state, config)
     _fused_layers(state, config)
     _absent_layers(state, config)
-    _relative_tables(state, config)
+    _relative_mlps(state, config)
+    share_relative_table(state, config)
     if "rope.freqs" in state:  # frequencies of all blocks, (2, L, H, d/2)
         for i, freqs in enumerate(state.pop("rope.freqs").unbind(1)):
             state[f"blocks.{i}.attn.rope.freqs"] = freqs
@@ -104,32 +104,21 @@ def grid_of_file(source: Source, architecture: Architecture, config: ViTConfig) 
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 
 
-def _relative_tables(state: State, config: ViTConfig) -> None:
-    """A table of biases for each block: its own, the file's table for all blocks, or one that an MLP computes."""
+def _relative_mlps(state: State, config: ViTConfig) -> None:
+    """In place of an MLP, of one block or of all, the biases that it computes for every offset, (offsets, H).
+
+    timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr"). The class token, where there is one, has no bias.
+    """
     if not config.relative_bias:
         return
-    for i in range(config.depth):
-        target = f"blocks.{i}.attn.{RELATIVE}"
-        for origin in (f"blocks.{i}.attn.", f"blocks.{i}.attn.rel_pos.", "rel_pos_bias.", "shared_rel_pos."):
-            if origin + RELATIVE in state:
-                state[target] = state[origin + RELATIVE]
-            elif f"{origin}mlp.fc1.weight" in state:
-                state[target] = log_offset_bias(state, f"{origin}mlp.", config)
-    for key in [key for key in state if "rel_pos" in key]:
-        del state[key]
-
-
-def log_offset_bias(state: State, mlp: str, config: ViTConfig) -> Tensor:
-    """timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr") for every offset, (offsets, H).
-
-    The class token, where there is one, has no bias.
-    """
     rows, columns = (torch.arange(1 - side, side, dtype=torch.float32) for side in config.grid)
     offsets = torch.cartesian_prod(rows, columns)
     logarithms = offsets.sign() * (1 + offsets.abs()).log()
-    hidden = F.relu(F.linear(logarithms, state[f"{mlp}fc1.weight"], state[f"{mlp}fc1.bias"]))
-    table = F.linear(hidden, state[f"{mlp}fc2.weight"], state[f"{mlp}fc2.bias"])
-    return F.pad(table, (0, 0, 0, 3 * config.class_token))
+    for first in [key for key in state if key.endswith("rel_pos.mlp.fc1.weight")]:
+        mlp = first.removesuffix("fc1.weight")
+        fc1, fc2 = ((state.pop(f"{mlp}{layer}.weight"), state.pop(f"{mlp}{layer}.bias")) for layer in ("fc1", "fc2"))
+        table = F.linear(F.relu(F.linear(logarithms, *fc1)), *fc2)
+        state[mlp.removesuffix("rel_pos.mlp.") + RELATIVE] = F.pad(table, (0, 0, 0, 3 * config.class_token))
 
 
 def _grid(patches: int, config: ViTConfig) -> Grid:
