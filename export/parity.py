@@ -7,7 +7,6 @@ Runtime runs the graphs through the service's engine, with everything folded and
 import copy
 import dataclasses
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,15 +39,11 @@ class ParityError(Exception):
     """The graphs do not compute what the model computes; the message says which numbers differ."""
 
 
-class Compared(NamedTuple):
-    parity: Parity
-    distance: npt.NDArray[np.floating]  # of the explaining graph for each reference image, (images, L, H)
-
-
 def check_parity(
     checkpoint: Checkpoint, engine: Engine, precision: Precision, *, given: Pixels | None = None
-) -> Compared:
-    """The largest differences found. Raises ParityError when one is over its tolerance.
+) -> tuple[Parity, npt.NDArray[np.floating]]:
+    """The largest differences found, and the attention distance of the explaining graph for each reference image,
+    (images, L, H). Raises ParityError when a difference is over its tolerance.
 
     The images are reference images and those `given`, uint8 (n, height, width, 3), as one more batch.
 
@@ -68,7 +63,7 @@ def check_parity(
         distances.append(distance)
         worst = {name: max(worst.get(name, 0.0), difference) for name, difference in found.items()}
     parity = Parity(pictures=sum(map(len, batches)), **worst)
-    return Compared(parity, np.concatenate(distances[: len(BATCHES)]))
+    return parity, np.concatenate(distances[: len(BATCHES)])
 
 
 def compare(
