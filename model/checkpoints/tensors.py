@@ -70,16 +70,20 @@ def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -
     return facts.resolve("heads", known, origin) if known else facts.need({"heads": max(width // 64, 1)})[0]
 
 
-def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1)) -> Grid:
-    """Grid of the patches in a table of positions, of which as many rows may be slots: see `fit_positions`.
+def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1), *, usual: Grid | None = None) -> Grid:
+    """Grid of the patches in a table of positions, of which as many rows may be slots: see `fit_positions`. It is the
+    `usual` one if that fits, else a square.
 
-    Raises CheckpointError if no number of slots leaves a square.
+    Raises CheckpointError if no number of slots leaves such a grid.
     """
     for patches in (rows - some for some in slots):
+        if usual and patches == prod(usual):
+            return usual
         side = isqrt(max(patches, 0))
         if side and side * side == patches:
             return side, side
-    raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches")
+    other = f", nor one of {usual[0]} by {usual[1]}" if usual else ""
+    raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches{other}")
 
 
 def fit_positions(state: State, config: ViTConfig, grid: Grid | None) -> None:

@@ -11,11 +11,9 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.families.timm_architectures import Architecture
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import RELATIVE, State, join_blocks, share_relative_table
+from model.checkpoints.tensors import RELATIVE, State, join_blocks, share_relative_table, square_grid
 from model.config import ViTConfig
 from model.positions import Grid
-
-LEARNED = "pos_embed"
 
 
 def tensors(state: State, description: Description) -> State:
@@ -98,8 +96,8 @@ def slots(architecture: Architecture, config: ViTConfig) -> int:
 
 def grid_of_file(source: Source, architecture: Architecture, config: ViTConfig) -> Grid | None:
     """Rows and columns of patches in the tables of a file; None if it has no table."""
-    if LEARNED in source:
-        return _grid(source.shape(LEARNED)[1] - slots(architecture, config), config)
+    if "pos_embed" in source:
+        return square_grid(source.shape("pos_embed")[1] - slots(architecture, config), [0], usual=config.grid)
     tables = [key for key in source.names if key.endswith(RELATIVE)]
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 
@@ -119,19 +117,6 @@ def _relative_mlps(state: State, config: ViTConfig) -> None:
         fc1, fc2 = ((state.pop(f"{mlp}{layer}.weight"), state.pop(f"{mlp}{layer}.bias")) for layer in ("fc1", "fc2"))
         table = F.linear(F.relu(F.linear(logarithms, *fc1)), *fc2)
         state[mlp.removesuffix("rel_pos.mlp.") + RELATIVE] = F.pad(table, (0, 0, 0, 3 * config.class_token))
-
-
-def _grid(patches: int, config: ViTConfig) -> Grid:
-    """The network's grid, else a square one. Raises CheckpointError if neither has so many patches."""
-    rows, columns = config.grid
-    side = math.isqrt(max(patches, 0))
-    if patches == rows * columns:
-        return config.grid
-    if side and side**2 == patches:
-        return side, side
-    raise CheckpointError(
-        f"{LEARNED} has positions of {patches} patches, which are neither a square nor {rows} by {columns}"
-    )
 
 
 def _relative_grid(entries: int, config: ViTConfig) -> Grid:

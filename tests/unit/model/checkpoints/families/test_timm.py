@@ -203,7 +203,7 @@ HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
             PLAIN,
             with_more({"pos_embed": torch.zeros(1, 19, 24)}),
             {},
-            "18 patches, which are neither a square nor 4 by",
+            "of 18 positions does not fit a square grid of patches, nor one of 4 by",
         ),
         # Its convolutions see pixels that no patch covers, so none are cut off.
         (HYBRID, dict, {"model_args": {"img_size": [37, 39]}}, r"size \(37, 39\) is not a multiple of patch_size 32"),
@@ -323,10 +323,14 @@ def test_an_oblong_table_whose_rows_happen_to_be_a_square(tmp_path):
     model, state = toy(architecture, image_size=(16, 32))
     file = write(tmp_path, state) / "model.safetensors"
     given = SIZES | {"architecture": architecture}
-    with pytest.raises(CheckpointError, match="of 8 patches, which are neither a square nor 28 by 28"):
+    with pytest.raises(
+        CheckpointError, match="of 8 positions does not fit a square grid of patches, nor one of 28 by 28"
+    ):
         load_checkpoint(file, overrides=given)
     assert_same(load_checkpoint(file, overrides=given | {"image_size": "16,32"}).model, model)
-    with pytest.raises(CheckpointError, match="of 8 patches, which are neither a square nor 3 by 3"):
+    with pytest.raises(
+        CheckpointError, match="of 8 positions does not fit a square grid of patches, nor one of 3 by 3"
+    ):
         load_checkpoint(file, overrides=given | {"image_size": "24,24"})
 
 
