@@ -24,12 +24,13 @@ def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -
     """PyTorch's answer in float32. The tolerance is the limit of the precision, or ROUNDINGS times what `engine`, which
     runs the new graphs on this machine, differs by where that is more: another machine rounds differently.
 
-    Raises ParityError as `check_parity` does.
+    Raises ParityError as `check_parity` does, if the graphs are fp32.
     """
     limits, size = _limits(checkpoint, precision), checkpoint.preprocessing.size
     pixels = draw(np.random.default_rng(SEED), size=SIZE).pixels
     image = enlarged(pixels, size)[np.newaxis]
-    compare(checkpoint, engine, precision, image)
+    if precision == "fp32":
+        compare(checkpoint, engine, precision, image)
     answer = KnownAnswer(
         size=SIZE, pixels=pixels.tobytes(), **_numbers(_reference(checkpoint, image)), tolerance=Tolerance(**limits)
     )

@@ -159,9 +159,7 @@ def tensors(state: State, description: Description) -> State:
 
 
 def _as_torch(name: str, array: Tensor) -> Tensor:
-    """In PyTorch's layout. In flax the first dimensions of a kernel are inputs, and either side can be split into
-    heads.
-    """
+    """In PyTorch's layout. Flax has the inputs of a kernel first, and either side of it can be split into heads."""
     layer, _, leaf = name.rpartition(".")
     if leaf in ("scale", "bias"):  # a group norm's are (1, 1, 1, C), those of queries (H, D / H)
         return array.flatten()
