@@ -4,12 +4,13 @@ open_clip/transformer.py VisionTransformer and open_clip/model.py CLIPVisionCfg,
 trained have the same names there. The text tower is not read; transformers' folder of the same model has one that is.
 """
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
-from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State, grid_of, pair
 from model.config import ViTConfig
@@ -103,15 +104,8 @@ def preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Prepro
     """open_clip/transform.py image_transform."""
     stated = {**RECIPE, **source.json(CONFIG).get("preprocess_cfg", {})}
     mode = stated["resize_mode"]
-    recipe = Preprocessing(
-        size=size,
-        resize_mode=mode,
-        resize_size=size,
-        crop="center" if mode == "shortest" else "none",
-        interpolation=stated["interpolation"],
-        mean=tuple(stated["mean"]),
-        std=tuple(stated["std"]),
-    )
+    whole = squashed(size, stated["interpolation"], mean=tuple(stated["mean"]), std=tuple(stated["std"]))
+    recipe = replace(whole, resize_mode=mode, crop="center" if mode == "shortest" else "none")
     return resolve_recipe(facts, recipe, CONFIG)
 
 
