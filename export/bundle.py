@@ -115,10 +115,10 @@ def _fill(
         engine, _ = _write_graphs(folder, model, checkpoint, precision)
     with working("comparing with PyTorch"):
         some = given.ranges[:GIVEN_PARITY] if given else None
-        comparison = check_parity(checkpoint, engine, precision, given=some)
+        parity, distance = check_parity(checkpoint, engine, precision, given=some)
         answer = known_answer(checkpoint, engine, precision)
     with working("drawing"):
-        pictures = model_pictures(checkpoint.model, comparison.distance)
+        pictures = model_pictures(checkpoint.model, distance)
         files = [picture_file(picture.name, kind) for picture in pictures for kind in PICTURE_FORMATS]
         place = (folder / files[0]).parent
         place.mkdir()
@@ -129,7 +129,7 @@ def _fill(
         **_facts(checkpoint),
         precision=precision,
         explains=shapes,
-        parity=comparison.parity,
+        parity=parity,
         agreement=agreement(answered, images, checkpoint) if images and answered else None,
         calibration=calibrated,
         known_answer=answer,

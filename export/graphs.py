@@ -63,8 +63,12 @@ class ExplainGraph(nn.Module):
         embedding = network.embedding(tokens)
         answers: tuple[Tensor, ...] = (network.classify(tokens), embedding) if self.config.num_classes else (embedding,)
         pool = self.pool(tokens)
-        attention = torch.stack([self.pooled(pool, layer.matrix) for layer in layers], dim=1)
-        rollout = self.start(pool, attention.shape[-1])
+        if pool is None:
+            rows = [layer.matrix[:, :, 0] for layer in layers]  # each (B, H, T)
+        else:
+            rows = [(pool[:, None, None] @ layer.matrix).squeeze(2) for layer in layers]
+        attention = torch.stack(rows, dim=1)
+        rollout = F.pad(torch.ones(1, 1), (0, attention.shape[-1] - 1)) if pool is None else pool
         for layer in reversed(layers):  # on a GPU, the mean of matrices takes four times as long as that of their rows
             by_head = rollout[:, None, None] @ layer.matrix  # (B, H, 1, T)
             rollout = 0.5 * by_head.mean(dim=1).squeeze(1) + 0.5 * rollout
@@ -127,15 +131,3 @@ class ExplainGraph(nn.Module):
                 first = prefix if self.config.pool == "map" else 0
                 weights = self.network.attn_pool.weights(tokens[:, first:])  # (B, H, 1, N or T)
                 return F.pad(weights.mean(dim=1).squeeze(1), (first, 0))
-
-    @staticmethod
-    def pooled(pool: Tensor | None, matrix: Tensor) -> Tensor:
-        """The rows of (B, H, T, T) that belong to the pooled tokens, weighted by the pool: (B, H, T)."""
-        if pool is None:
-            return matrix[:, :, 0]
-        return (pool[:, None, None] @ matrix).squeeze(2)
-
-    @staticmethod
-    def start(pool: Tensor | None, tokens: int) -> Tensor:
-        """The row of rollout before any layer, (B or 1, T): the weights of the pool."""
-        return F.pad(torch.ones(1, 1), (0, tokens - 1)) if pool is None else pool

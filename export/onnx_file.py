@@ -23,15 +23,12 @@ def part(proto: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
 
 def strip_provenance(proto: onnx.ModelProto) -> None:
     """Drop the exporter's notes of source files and stack traces: they contain paths and differ between runs."""
-    del proto.metadata_props[:]
-    proto.doc_string = ""
-    del proto.graph.metadata_props[:]
-    for node in proto.graph.node:
-        del node.metadata_props[:]
-        node.doc_string = ""
-    for value in [*proto.graph.input, *proto.graph.output, *proto.graph.value_info, *proto.graph.initializer]:
-        del value.metadata_props[:]
-        value.doc_string = ""
+    graph = proto.graph
+    values = (*graph.input, *graph.output, *graph.value_info, *graph.initializer)
+    del graph.metadata_props[:]
+    for message in (proto, *graph.node, *values):
+        del message.metadata_props[:]
+        message.doc_string = ""
 
 
 def externalise(proto: onnx.ModelProto, file: Path) -> None:

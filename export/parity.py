@@ -7,7 +7,6 @@ Runtime runs the graphs through the service's engine, with everything folded and
 import copy
 import dataclasses
 import math
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,15 +39,11 @@ class ParityError(Exception):
     """The graphs do not compute what the model computes; the message says which numbers differ."""
 
 
-class Compared(NamedTuple):
-    parity: Parity
-    distance: npt.NDArray[np.floating]  # of the explaining graph for each reference image, (images, L, H)
-
-
 def check_parity(
     checkpoint: Checkpoint, engine: Engine, precision: Precision, *, given: Pixels | None = None
-) -> Compared:
-    """The largest differences found. Raises ParityError when one is over its tolerance.
+) -> tuple[Parity, npt.NDArray[np.floating]]:
+    """The largest differences found, and the attention distance of the explaining graph for each reference image,
+    (images, L, H). Raises ParityError when a difference is over its tolerance.
 
     The images are reference images and those `given`, uint8 (n, height, width, 3), as one more batch.
 
@@ -61,31 +56,41 @@ def check_parity(
     batches = np.split(pixels, np.cumsum(BATCHES)[:-1])
     if given is not None:
         batches.append(given)
-    tolerances: dict[str, float] = dict(TOLERANCES)
-    if precision != "fp32":
-        tolerances = dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
     worst: dict[str, float] = {}
     distances = []
     for batch in batches:
-        explained = engine.run("explain", batch)
-        distances.append(explained["distance"])
-        _check_sums(explained)
-        if "logits" in explained:
-            _check_classes(explained)
-        expected = reference(checkpoint, batch, explained.get("classes"))
-        found = max_differences(expected, explained)
-        for name, values in engine.run("classify", batch).items():
-            found[name] = largest_of(found[name], _relative(expected[name], values))
-        allowed = tolerances
-        if any(found[name] > allowed[name] for name in found):
-            exact = reference(in_float64(checkpoint), batch, explained.get("classes"))
-            rounding = max_differences(exact, expected)
-            allowed = {name: max(allowed[name], ROUNDINGS * error) for name, error in rounding.items()}
-        for name, difference in found.items():
-            _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
-            worst[name] = max(worst.get(name, 0.0), difference)
+        found, distance = compare(checkpoint, engine, precision, batch)
+        distances.append(distance)
+        worst = {name: max(worst.get(name, 0.0), difference) for name, difference in found.items()}
     parity = Parity(pictures=sum(map(len, batches)), **worst)
-    return Compared(parity, np.concatenate(distances[: len(BATCHES)]))
+    return parity, np.concatenate(distances[: len(BATCHES)])
+
+
+def compare(
+    checkpoint: Checkpoint, engine: Engine, precision: Precision, batch: Pixels
+) -> tuple[dict[str, float], npt.NDArray[np.floating]]:
+    """The largest difference of each quantity in both graphs, and the attention distance of the explaining one. Raises
+    ParityError as `check_parity` does.
+    """
+    allowed: dict[str, float] = dict(TOLERANCES)
+    if precision != "fp32":
+        allowed = dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
+    explained = engine.run("explain", batch)
+    _check_sums(explained)
+    if "logits" in explained:
+        _check_classes(explained)
+    expected = reference(checkpoint, batch, explained.get("classes"))
+    found = max_differences(expected, explained)
+    for name, values in engine.run("classify", batch).items():
+        found[name] = largest_of(found[name], _relative(expected[name], values))
+    if any(found[name] > allowed[name] for name in found):
+        exact_model = copy.deepcopy(checkpoint.model).double()
+        exact = reference(dataclasses.replace(checkpoint, model=exact_model), batch, explained.get("classes"))
+        rounding = max_differences(exact, expected)
+        allowed = {name: max(allowed[name], ROUNDINGS * error) for name, error in rounding.items()}
+    for name, difference in found.items():
+        _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
+    return found, explained["distance"]
 
 
 def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
@@ -122,10 +127,6 @@ def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
     logits = np.take_along_axis(outputs["logits"], outputs["classes"], axis=1)
     parts = outputs["evidence"].sum(axis=(2, 3), dtype=np.float64) + outputs["evidence_rest"].sum(axis=2)
     return logits - parts
-
-
-def in_float64(checkpoint: Checkpoint) -> Checkpoint:
-    return dataclasses.replace(checkpoint, model=copy.deepcopy(checkpoint.model).double())
 
 
 def _check_classes(explained: Outputs) -> None:

@@ -7,7 +7,6 @@ that were tried: docs/precision.md.
 """
 
 import dataclasses
-from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +16,7 @@ from app.bundle import Precision
 from app.inference.engine import Pixels
 from export.patches import FoldedPatchEmbed
 from export.ranges import measure, ranges
-from export.rewrite import FusedAttention, FusedRope, Linear
+from export.rewrite import FusedAttention, FusedRope, Linear, replace_layers
 from export.smoothing import smoothed
 from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
@@ -97,7 +96,7 @@ def _halve(blocks: nn.Module) -> None:
 
     float16 stands for bfloat16, which ONNX Runtime does not compute on a CPU: app/inference/openvino.py.
     """
-    _replace_linear(blocks, HalfLinear)
+    replace_layers(blocks, {Linear: HalfLinear})
     for module in blocks.modules():
         match module:
             case FusedRope():
@@ -182,17 +181,9 @@ class QuantisedLinear(nn.Module):
 
 
 def _quantise(blocks: nn.Module) -> None:
-    _replace_linear(blocks, QuantisedLinear)
+    replace_layers(blocks, {Linear: QuantisedLinear})
     for module in blocks.modules():
         if isinstance(module, FusedAttention) and module.reach is not None:
             zero = torch.zeros((), dtype=torch.int8)
             of_query, of_key = (Rounding(step=largest / LARGEST_IN_ATTENTION, zero=zero) for largest in module.reach)
             module.q_rounding, module.k_rounding = of_query, of_key
-
-
-def _replace_linear(module: nn.Module, kind: Callable[[Linear], nn.Module]) -> None:
-    for name, child in module.named_children():
-        if isinstance(child, Linear):
-            setattr(module, name, kind(child))
-        else:
-            _replace_linear(child, kind)

@@ -124,58 +124,40 @@ def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
 def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -> tuple[Tensor, Tensor]:
     """Parts of the logits of `classes` (B, K): (B, K, L, H, T), and of the MLPs and of what is constant (B, K, 2).
 
-    With the scales of its norms held constant the head is linear. The contribution of a layer is its output times the
-    gradient of the head with respect to that output.
+    With the scales of norms held constant, logits are linear in what each value and each MLP adds to the residual
+    stream. The part of one is the derivative with respect to a factor of 1 before it, and what is left is constant.
     """
-    streams = [layers[0].entering, *(layer.leaving for layer in layers)]
-    streams = [stream.detach().requires_grad_() for stream in streams]
-    logits, of_pool_mlp = _linear_head(model, streams)
-    chosen, mlps = logits.gather(1, classes), of_pool_mlp.gather(1, classes)
-    readings = _gradients(chosen, streams)
-    constants = chosen - mlps - sum(_dot(g, streams[i]) for i, g in readings.items())
-    constants = constants + _dot(torch.stack(list(readings.values())).sum(0), streams[0])
-    by_head = []
-    for index, (block, entering, _, of_mlp, matrix) in enumerate(layers):
-        behind = torch.stack([g for i, g in readings.items() if i > index]).sum(0)  # of later readings
-        with torch.no_grad():
-            value = block.attn.qkv(block.read(entering)).chunk(3, dim=-1)[2]
-            value = value.unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
-        mixed = torch.einsum("bhit,bthd->bihd", matrix, value).flatten(2).requires_grad_()
-        attended = _linear_attention(block, mixed)
-        pulled = [torch.autograd.grad(attended, mixed, g, retain_graph=True)[0] for g in behind.unbind(1)]
-        of_mixed = torch.stack(pulled, dim=1)
-        of_heads = of_mixed.unflatten(-1, (block.attn.heads, -1)).unbind(1)
-        agreed = (torch.einsum("bihd,bthd->bhit", of_class, value) for of_class in of_heads)
-        by_head.append(torch.stack([(matrix * of_class).sum(2) for of_class in agreed], dim=1))
-        constants = constants + _dot(behind, attended) - _dot(of_mixed, mixed)
-        mlps = mlps + _dot(behind, of_mlp)
-    return torch.stack(by_head, dim=2), torch.stack([mlps, constants], dim=-1)
+    streams = [layers[0].entering]
+    of_mlps = streams[0].new_ones(len(classes), 1).requires_grad_()
+    factors = [of_mlps]
+    for block, entering, _, of_mlp, matrix in layers:
+        value = block.attn.qkv(block.read(entering)).detach().chunk(3, dim=-1)[2]
+        value = value.unflatten(-1, (block.attn.heads, -1))  # (B, T, H, d)
+        of_values = torch.ones_like(value[..., 0]).requires_grad_()  # (B, T, H)
+        mixed = torch.einsum("bhit,bthd->bihd", matrix, value * of_values.unsqueeze(-1)).flatten(2)
+        streams.append(streams[-1] + _linear_attention(block, mixed) + of_mlp * of_mlps.unsqueeze(-1))
+        factors.append(of_values)
+    chosen = _linear_head(model, streams, of_mlps).gather(1, classes)
+    evidence, mlps = [], []
+    for of_class in chosen.sum(0):  # an image has no part in the numbers of another
+        by_mlps, *by_value = torch.autograd.grad(of_class, factors, retain_graph=True)
+        evidence.append(torch.stack(by_value, dim=1).transpose(2, 3))  # (B, L, H, T)
+        mlps.append(by_mlps)
+    parts, of_all_mlps = torch.stack(evidence, dim=1), torch.cat(mlps, dim=1)
+    constants = chosen - parts.sum((2, 3, 4)) - of_all_mlps
+    return parts, torch.stack([of_all_mlps, constants], dim=-1)
 
 
-def _gradients(chosen: Tensor, streams: list[Tensor]) -> dict[int, Tensor]:
-    """Gradients of (B, K) numbers with respect to the streams that they depend on: (B, K, T, D) by index of stream."""
-    classes = chosen.sum(0)  # an image has no part in the numbers of another
-    of_classes = [torch.autograd.grad(k, streams, retain_graph=True, allow_unused=True) for k in classes]
-    of_streams = enumerate(zip(*of_classes, strict=True))
-    return {i: torch.stack(gradients, dim=1) for i, gradients in of_streams if gradients[0] is not None}
-
-
-def _dot(gradients: Tensor, stream: Tensor) -> Tensor:
-    """(B, K) of (B, K, T, D) and (B, T, D)."""
-    return torch.einsum("bktd,btd->bk", gradients, stream)
-
-
-def _still(norm: nn.Module, x: Tensor, at: Tensor | None = None) -> Tensor:
-    """The output of `norm` with a constant scale: that of `at`, or of x itself."""
+def _still(norm: nn.Module, x: Tensor) -> Tensor:
+    """The output of `norm` with a constant scale, that of x."""
     if isinstance(norm, nn.Identity):
         return x
     assert isinstance(norm, nn.LayerNorm | nn.RMSNorm | UnitNorm)
-    spread = (x if at is None else at).detach()
     if isinstance(norm, UnitNorm):
-        return x / spread.norm(dim=-1, keepdim=True)
+        return x / x.detach().norm(dim=-1, keepdim=True)
     if isinstance(norm, nn.LayerNorm):
-        x, spread = x - x.mean(-1, keepdim=True), spread - spread.mean(-1, keepdim=True)
-    scale = (spread.square().mean(-1, keepdim=True) + (norm.eps or 0)).sqrt()
+        x = x - x.mean(-1, keepdim=True)
+    scale = (x.detach().square().mean(-1, keepdim=True) + (norm.eps or 0)).sqrt()
     out: Tensor = x / scale * norm.weight
     return out + norm.bias if isinstance(norm, nn.LayerNorm) else out
 
@@ -186,10 +168,9 @@ def _linear_attention(block: EncoderBlock, mixed: Tensor) -> Tensor:
     return _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
 
 
-def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tensor, Tensor]:
-    """Logits (B, C), linear in the streams; and the part of an attention pool's MLP in them, a constant here."""
+def _linear_head(model: VisionTransformer, streams: list[Tensor], of_mlp: Tensor) -> Tensor:
+    """Logits (B, C), linear in the streams and in the factor `of_mlp` (B, 1) before an attention pool's MLP."""
     tokens = torch.cat([_still(model.norm, s) for s in streams[-model.config.head_layers :]], dim=-1)
-    aside = torch.zeros((), dtype=tokens.dtype)
     if model.attn_pool is None:
         vector = model.pooled(tokens)
     else:
@@ -198,20 +179,11 @@ def _linear_head(model: VisionTransformer, streams: list[Tensor]) -> tuple[Tenso
         values = pool.kv(pooled_tokens).chunk(2, dim=-1)[1].unflatten(-1, (pool.heads, -1))  # (B, N, H, d)
         weights = pool.weights(pooled_tokens).squeeze(2).detach()  # (B, H, N)
         pooled = pool.proj(torch.einsum("bhn,bnhd->bhd", weights, values).flatten(1))
-        aside = pool.mlp(pool.norm(pooled)).detach()
-        vector = pooled + aside
-    classified = _linear_classifier(model, vector, vector)
-    of_mlp = classified - _linear_classifier(model, vector - aside, vector)
-    if model.head_dist is not None:
-        classified = (classified + model.head_dist(tokens[:, 1])) / 2
-    return classified, of_mlp.detach()
-
-
-def _linear_classifier(model: VisionTransformer, vector: Tensor, at: Tensor) -> Tensor:
-    """Logits (B, C) of a pooled vector (B, features), linear: scales are those of the vector `at`."""
-    read, read_at = _still(model.fc_norm, vector, at), _still(model.fc_norm, at)
+        vector = pooled + of_mlp * pool.mlp(pool.norm(pooled)).detach()
+    vector = _still(model.fc_norm, vector)
     if model.pre_logits is not None:
-        hidden = model.pre_logits(read_at).detach()
-        rate = hidden.tanh() / hidden if model.config.representation == "tanh" else 1.0
-        read, read_at = model.pre_logits(read) * rate, hidden * rate
-    return model.head(_still(model.head_norm, read, read_at))
+        vector = model.pre_logits(vector)
+        if model.config.representation == "tanh":
+            vector = vector * (vector.tanh() / vector).detach()
+    logits: Tensor = model.head(_still(model.head_norm, vector))
+    return logits if model.head_dist is None else (logits + model.head_dist(tokens[:, 1])) / 2

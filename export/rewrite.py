@@ -13,6 +13,8 @@ In shapes: B batch, N patches, T tokens, D width, H heads.
 
 import copy
 import math
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -39,7 +41,7 @@ def rewrite(model: VisionTransformer, preprocessing: Preprocessing) -> VisionTra
         _fold_positions(network)
     for block in network.blocks:
         _fold_layer_scale(block)
-    _replace(network)
+    replace_layers(network, {Attention: FusedAttention, nn.Linear: _linear, StdConv2d: FixedConv2d})
     last = network.blocks[-1]
     if isinstance(last, Block) and network.config.pool == "cls" and network.config.head_layers == 1:
         network.blocks[-1] = HeadTokensBlock(last, tokens=2 if network.config.distillation_head else 1)
@@ -176,18 +178,17 @@ def _measured(module: nn.Module, name: str) -> Tensor | None:
     return dict(module.named_buffers(recurse=False)).get(name)
 
 
-def _replace(module: nn.Module) -> None:
-    """Replace every layer that has a form for serving."""
+def _linear(source: nn.Linear) -> Linear:
+    return Linear(source.weight.T, source.bias, range=_measured(source, "range"))
+
+
+def replace_layers(module: nn.Module, forms: dict[type[nn.Module], Callable[[Any], nn.Module]]) -> None:
+    """Replace every layer of one of these types by its form, and then the layers in that."""
     for name, child in module.named_children():
-        if isinstance(child, Attention):
-            child = FusedAttention(child)
+        if type(child) in forms:
+            child = forms[type(child)](child)
             setattr(module, name, child)
-        if isinstance(child, nn.Linear):
-            setattr(module, name, Linear(child.weight.T, child.bias, range=_measured(child, "range")))
-        elif isinstance(child, StdConv2d):
-            setattr(module, name, FixedConv2d(child))
-        else:
-            _replace(child)
+        replace_layers(child, forms)
 
 
 def _fold_positions(network: VisionTransformer) -> None:

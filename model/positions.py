@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.config import PositionResize
+from model.config import PositionResize, ViTConfig
 from model.vit import VisionTransformer
 
 Grid = tuple[int, int]  # (rows, columns)
@@ -78,15 +78,20 @@ def resize(model: VisionTransformer, image_size: tuple[int, int]) -> VisionTrans
 
     The `position_resize` of the model selects the interpolation; fixed positions are computed anew.
     """
-    config = replace(model.config, image_size=image_size)
-    (old_rows, old_columns), (rows, columns) = old, new = model.config.grid, config.grid
-    axes = {"pos_embed_x": ((1, old_columns), (1, columns)), "pos_embed_y": ((old_rows, 1), (rows, 1))}
-    grids, method, state = {"pos_embed": (old, new), **axes}, config.position_resize, model.state_dict()
-    for name, table in state.items():
-        if name in grids:
-            state[name] = resize_positions(table, *grids[name], method)
-        elif name.endswith("relative_position_bias_table"):
-            state[name] = resize_relative_bias(table, old, new, method)
-    resized = VisionTransformer(config)
+    resized = VisionTransformer(replace(model.config, image_size=image_size))
+    state = model.state_dict()
+    resize_tables(state, model.config.grid, resized.config)
     resized.load_state_dict(state)
     return resized.train(model.training)
+
+
+def resize_tables(state: dict[str, Tensor], old: Grid, config: ViTConfig) -> None:
+    """Interpolate the tables of positions among a network's tensors, in place, to the grid of `config`."""
+    (old_rows, old_columns), (rows, columns) = old, new = old, config.grid
+    axes = {"pos_embed_x": ((1, old_columns), (1, columns)), "pos_embed_y": ((old_rows, 1), (rows, 1))}
+    grids = {"pos_embed": (old, new), **axes}
+    for name, table in state.items():
+        if name in grids:
+            state[name] = resize_positions(table, *grids[name], config.position_resize)
+        elif name.endswith("relative_position_bias_table"):
+            state[name] = resize_relative_bias(table, old, new, config.position_resize)

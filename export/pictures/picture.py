@@ -12,6 +12,7 @@ from PIL import Image
 
 from app.drawing.canvas import Canvas, text_width
 from app.drawing.colormaps import paint
+from app.drawing.scale import Limits
 
 MARGIN, GAP = 28, 6
 TITLE, NOTE, LABEL, CAPTION = 22, 15, 16, 13  # sizes of text
@@ -34,17 +35,9 @@ class Picture:
         (folder / f"{self.name}.json").write_text(json.dumps(self.numbers), encoding="utf-8")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Bar:
-    """The numbers that the colours stand for."""
-
-    low: float
-    high: float
-    label: str
-
-    def colors(self, values: npt.NDArray[np.floating]) -> Image.Image:
-        """Numbers (height, width) in viridis."""
-        return paint((values - self.low) / ((self.high - self.low) or 1.0), "viridis")
+def viridis(values: npt.NDArray[np.floating], limits: Limits) -> Image.Image:
+    """Numbers (height, width) as colours."""
+    return paint(limits.unit(values), "viridis")
 
 
 def sheet(
@@ -56,11 +49,12 @@ def sheet(
     zoom: int,
     captions: Sequence[str] = (),
     axes: tuple[Sequence[int], Sequence[int]] | None = None,
-    bar: Bar | None = None,
+    bar: tuple[str, Limits] | None = None,
 ) -> bytes:
     """A PNG of `tiles` of one size, row by row, each of whose pixels is `zoom` wide.
 
-    There is a caption below each tile, or none; `axes` are the numbers of the patch rows and columns.
+    There is a caption below each tile, or none; `axes` are the numbers of the patch rows and columns; `bar` says what
+    the colours stand for.
     """
     width, height = (side * zoom for side in tiles[0].size)
     below = CAPTION_HEIGHT if captions else 0
@@ -88,11 +82,12 @@ def sheet(
         canvas.upward_text(MARGIN + 8, (TILES_TOP + bottom) / 2, "Patch row", size=LABEL)
         canvas.text((lefts[0] + right) / 2, bottom + GAP + AXIS_HEIGHT - 12, "Patch column", size=LABEL, anchor="mm")
     if bar:
-        x, values = right + GAP + 14, np.linspace(bar.high, bar.low, bar_height)
-        canvas.picture(x, TILES_TOP, bar.colors(np.repeat(values[:, None], BAR_WIDTH, axis=1)))
-        for value in np.linspace(bar.low, bar.high, BAR_TICKS):
-            y = TILES_TOP + bar_height * (bar.high - value) / ((bar.high - bar.low) or 1.0)
+        label, limits = bar
+        x, values = right + GAP + 14, np.linspace(limits.high, limits.low, bar_height)
+        canvas.picture(x, TILES_TOP, viridis(np.repeat(values[:, None], BAR_WIDTH, axis=1), limits))
+        for value in np.linspace(limits.low, limits.high, BAR_TICKS):
+            y = TILES_TOP + bar_height * (limits.high - value) / ((limits.high - limits.low) or 1.0)
             canvas.line(x + BAR_WIDTH, y, x + BAR_WIDTH + 4, y)
             canvas.text(x + BAR_WIDTH + 8, y, f"{value:.2g}", size=CAPTION, anchor="lm")
-        canvas.upward_text(right + GAP + BAR_SPACE - 10, TILES_TOP + bar_height / 2, bar.label, size=LABEL)
+        canvas.upward_text(right + GAP + BAR_SPACE - 10, TILES_TOP + bar_height / 2, label, size=LABEL)
     return canvas.png()

@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from export.pictures.picture import Bar, Picture, sheet
+from app.drawing.scale import Limits
+from export.pictures.picture import Picture, sheet, viridis
 from model.attention import Attention
 from model.vit import VisionTransformer
 
@@ -20,16 +21,16 @@ def relative_bias(model: VisionTransformer) -> Picture | None:
     rows, columns = model.config.grid
     bias = biases(model)
     title = "Relative position bias by layer, mean over heads"
-    bar = Bar(low=float(bias.min()), high=float(bias.max()), label="Added to scores")
+    limits = Limits(float(bias.min()), float(bias.max()))
     png = sheet(
         title,
         f"The query patch is in the middle, the patches that it reads are up to {rows - 1} rows and "
         f"{columns - 1} columns away.",
-        [bar.colors(of_layer) for of_layer in bias],
+        [viridis(of_layer, limits) for of_layer in bias],
         columns=min(COLUMNS, len(bias)),
         zoom=max(1, round(TILE_PX / max(bias.shape[1:]))),
         captions=[f"layer {layer}" for layer in range(len(bias))],
-        bar=bar,
+        bar=("Added to scores", limits),
     )
     numbers = {"grid": (rows, columns), "bias": bias.round(DECIMALS).tolist()}
     return Picture(name="relative_bias", title=title, png=png, numbers=numbers)

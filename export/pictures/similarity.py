@@ -7,7 +7,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from export.pictures.picture import Bar, Picture, sheet
+from app.drawing.scale import Limits
+from export.pictures.picture import Picture, sheet, viridis
 from model.rope import Rope
 from model.vit import VisionTransformer
 
@@ -33,16 +34,16 @@ def positions(model: VisionTransformer) -> Picture | None:
     similarity = cosine_similarity(table.detach().double().numpy())
     shown_rows, shown_columns = shown(rows), shown(columns)
     patches = [row * columns + column for row in shown_rows for column in shown_columns]
-    bar = Bar(low=-1, high=1, label="Cosine similarity")
+    limits = Limits(-1, 1)
     what = "Each patch" if len(patches) == rows * columns else f"{len(patches)} of {rows * columns} patches, each"
     png = sheet(
         title,
         f"{what} against all {rows} x {columns}.",
-        [bar.colors(similarity[patch].reshape(grid)) for patch in patches],
+        [viridis(similarity[patch].reshape(grid), limits) for patch in patches],
         columns=len(shown_columns),
         zoom=max(1, SHEET_PX // max(len(shown_rows) * rows, len(shown_columns) * columns)),
         axes=(shown_rows, shown_columns),
-        bar=bar,
+        bar=("Cosine similarity", limits),
     )
     numbers = {
         "grid": grid,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from model.checkpoints import zero_shot
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
@@ -15,7 +15,7 @@ from model.checkpoints.families import facebook, google, huggingface, lucidrains
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import assign, first_few
+from model.checkpoints.tensors import State, assign, first_few, fit_positions
 from model.vit import VisionTransformer
 
 
@@ -26,14 +26,14 @@ class Family(Protocol):
         """Whether the tensors' names, and the JSON files beside them, are those of this library."""
 
     def describe(self, source: Source, facts: Facts) -> Description:
-        """Everything but the weights, without reading a tensor; each fact goes through `facts`. The name, and the score
-        that the number of classes implies, may be left to the caller.
+        """Everything but the weights, without reading a tensor, which all get the names of model/vit.py; each fact goes
+        through `facts`. The name, and the score that the number of classes implies, may be left to the caller.
 
         Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
         """
 
-    def tensors(self, source: Source, description: Description) -> dict[str, Tensor]:
-        """The tensors under the names and in the shapes of model/vit.py.
+    def tensors(self, state: State, description: Description) -> State:
+        """The tensors as `describe` has named them, in the layers and shapes of model/vit.py but for positions.
 
         One that the family does not know keeps its name, so that loading fails with it.
         """
@@ -76,7 +76,8 @@ def load_checkpoint(
     if description.problems:
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
-    tensors = {**family.tensors(source, description), **head}
+    tensors = {**family.tensors(source.tensors(), description), **head}
+    fit_positions(tensors, description.config, description.grid)
     if not description.config.num_classes:
         tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
     model = VisionTransformer(description.config)
@@ -131,7 +132,7 @@ def _describe(
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
             raise CheckpointError("; ".join(facts.missing)) from None
-        raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else error) from None
+        raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else str(error)) from None
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)
     problems = list(facts.missing)

@@ -1,16 +1,15 @@
 """A checkpoint on disk: the tensors of its files, and the JSON files beside them."""
 
-import copy
 import re
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.weights import open_weights, read_json
+from model.checkpoints.weights import Stored, open_weights, read_json
 
 # The names that hubs give to weights; a folder's or a repository's are the first that it has.
 WEIGHT_FILES = (
@@ -42,7 +41,7 @@ class Source:
         opened = open_weights(self.file)
         self.metadata, self.wrappers, self.chosen = opened.metadata, opened.wrappers, opened.chosen
         self.architecture, self.arguments = opened.architecture, opened.arguments
-        self.names_in_file: dict[str, str] = {}  # of tensors that were renamed, by their new names
+        self.names_in_file: dict[str, str] = {}  # by which messages call tensors that were renamed
         self._stored = opened.tensors
         for other in others:
             self._add(other)
@@ -60,14 +59,13 @@ class Source:
             raise CheckpointError(f"{self.file.name} has no {name}")
         return self._stored[name].shape
 
-    def renamed(self, names: Names, *, dropping: str = "(?!)") -> Self:
-        """The same under other names, without the tensors whose whole name matches `dropping`. All share one record of
-        the names in the file, by which messages call a tensor.
+    def rename(self, names: Names = (), *, dropping: str = "(?!)") -> None:
+        """Give all tensors other names, and drop those whose whole name matches `dropping`.
 
         Raises CheckpointError if two tensors get one name.
         """
-        renamed = copy.copy(self)
-        renamed._stored = {}
+        renamed: dict[str, Stored] = {}
+        names_in_file: dict[str, str] = {}
         for theirs, stored in self._stored.items():
             if re.fullmatch(dropping, theirs):
                 continue
@@ -76,9 +74,9 @@ class Source:
                 ours = re.sub(pattern, replacement, ours)
             if ours in renamed:
                 raise CheckpointError(f"{self.file.name} has {theirs} and another tensor that is {ours} too")
-            renamed._stored[ours] = stored
-            self.names_in_file[ours] = self.names_in_file.get(theirs, theirs)
-        return renamed
+            renamed[ours] = stored
+            names_in_file[ours] = self.names_in_file.get(theirs, theirs)
+        self._stored, self.names_in_file = renamed, names_in_file
 
     def tensors(self) -> dict[str, Tensor]:
         """All of them, read. Those of floating-point numbers are float32."""

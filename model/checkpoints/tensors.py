@@ -5,7 +5,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,11 +12,12 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.config import ViTConfig
-from model.positions import Grid, resize_positions
+from model.positions import Grid, resize_tables
 from model.vit import VisionTransformer
 
 State = dict[str, Tensor]
 
+RELATIVE = "relative_position_bias_table"
 PREFIX = ("cls_token", "dist_token", "reg_token")
 MOST_NAMED = 8  # in a message
 MOST_SLOTS = 2  # in tables for a square, where registers have none
@@ -45,15 +45,24 @@ def join_blocks(state: State, config: ViTConfig) -> None:
         join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
 
 
+def share_relative_table(state: State, config: ViTConfig) -> None:
+    """A table of relative biases for all blocks becomes part of each one's own, which there need not be."""
+    if not config.relative_bias or RELATIVE not in state:
+        return
+    shared = state.pop(RELATIVE)
+    for i in range(config.depth):
+        name = f"blocks.{i}.attn.{RELATIVE}"
+        state[name] = state[name] + shared if name in state else shared
+
+
 def pair(size: int | Sequence[int]) -> tuple[int, int]:
     """(height, width) of a size, which is one number for a square."""
     return (size, size) if isinstance(size, int) else (size[0], size[1])
 
 
-def grid_of(stated: dict[str, Any], config: ViTConfig) -> Grid:
-    """Rows and columns of the positions in a file that states its `image_size`."""
-    height, width = pair(stated["image_size"])
-    return height // config.patch_size, width // config.patch_size
+def grid_of(size: tuple[int, int], patch_size: int) -> Grid:
+    """Rows and columns of whole patches in an image of (height, width)."""
+    return size[0] // patch_size, size[1] // patch_size
 
 
 def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -> int:
@@ -61,41 +70,45 @@ def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -
     return facts.resolve("heads", known, origin) if known else facts.need({"heads": max(width // 64, 1)})[0]
 
 
-def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1)) -> Grid:
-    """Grid of the patches in a table of positions, of which as many rows may be slots: see `fit_positions`.
+def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1), *, usual: Grid | None = None) -> Grid:
+    """Grid of the patches in a table of positions, of which as many rows may be slots: see `fit_positions`. It is the
+    `usual` one if that fits, else a square.
 
-    Raises CheckpointError if no number of slots leaves a square.
+    Raises CheckpointError if no number of slots leaves such a grid.
     """
     for patches in (rows - some for some in slots):
+        if usual and patches == prod(usual):
+            return usual
         side = isqrt(max(patches, 0))
         if side and side * side == patches:
             return side, side
-    raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches")
+    other = f", nor one of {usual[0]} by {usual[1]}" if usual else ""
+    raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches{other}")
 
 
-def fit_positions(state: State, config: ViTConfig, grid: Grid | None = None) -> None:
-    """Tokens to (1, n, D), and `pos_embed`, if there is one, to positions of the patches alone in the grid of `config`.
+def fit_positions(state: State, config: ViTConfig, grid: Grid | None) -> None:
+    """Tokens to (1, n, D), and tables of positions, if the file has any, from its `grid` to that of `config`.
 
-    The table of the file is (slots + rows * columns, D), for a square unless `grid` is given. Slots (rows) are for the
-    tokens before the patches, in their order, and are added to them; the last tokens may have none.
+    `pos_embed` is (slots + rows * columns, D) in the file. Slots (rows) are for the tokens before the patches, in their
+    order, and are added to them; the last tokens may have none.
     Raises CheckpointError for a table of another size.
     """
     prefix = [name for name in PREFIX if name in state]
     for name in prefix:
         state[name] = _batched(state[name])
-    if "pos_embed" not in state:
+    if grid is None:
         return
-    table = _batched(state["pos_embed"])
-    rows = table.shape[1]
-    grid = grid or square_grid(rows)
-    if not 0 <= rows - prod(grid) <= sum(state[name].shape[1] for name in prefix):
-        raise CheckpointError(f"a table of {rows} positions does not fit {grid[0]} by {grid[1]} patches")
-    slots, patches = table.tensor_split([rows - prod(grid)], dim=1)
-    for name in prefix:
-        own, slots = slots.tensor_split([state[name].shape[1]], dim=1)
-        if own.shape[1]:
-            state[name] = state[name] + own
-    state["pos_embed"] = resize_positions(patches, grid, config.grid, config.position_resize)
+    if "pos_embed" in state:
+        table = _batched(state["pos_embed"])
+        rows = table.shape[1]
+        if not 0 <= rows - prod(grid) <= sum(state[name].shape[1] for name in prefix):
+            raise CheckpointError(f"a table of {rows} positions does not fit {grid[0]} by {grid[1]} patches")
+        slots, state["pos_embed"] = table.tensor_split([rows - prod(grid)], dim=1)
+        for name in prefix:
+            own, slots = slots.tensor_split([state[name].shape[1]], dim=1)
+            if own.shape[1]:
+                state[name] = state[name] + own
+    resize_tables(state, grid, config)
 
 
 def _batched(tokens: Tensor) -> Tensor:

@@ -147,8 +147,8 @@ FAULTS = {
     ),
     "parity-lean": Fault(  # The lean graph is compared with nothing.
         "export/parity.py",
-        "            found[name] = largest_of(found[name], _relative(expected[name], values))\n",
-        "            pass\n",
+        "        found[name] = largest_of(found[name], _relative(expected[name], values))\n",
+        "        pass\n",
     ),
     "agreement-fp32": Fault(  # The accuracy of float32 is that of the lean graph.
         "export/agreement.py",

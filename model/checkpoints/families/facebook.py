@@ -7,14 +7,12 @@ embeddings.
 
 from typing import Literal, NamedTuple
 
-from torch import Tensor
-
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.recipe import imagenet, resolve_recipe
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, resolve_heads, square_grid
+from model.checkpoints.tensors import State, resolve_heads, square_grid
 from model.config import PositionResize, ViTConfig
 
 NAMES = (
@@ -76,11 +74,13 @@ def _member(source: Source) -> Member | None:
 
 def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the number of heads, which follows from the published widths."""
-    member, source = _member(source), source.renamed(NAMES, dropping=TRAINING_ONLY)
+    member = _member(source)
     assert member is not None
+    source.rename(NAMES, dropping=TRAINING_ONLY)
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
-    grid, _ = square_grid(source.shape("pos_embed")[1])
-    side, stated = member.side or grid * patch, source.arguments.get("eval_crop_ratio")  # DeiT's, of its command line
+    grid = square_grid(source.shape("pos_embed")[1])
+    side = member.side or grid[0] * patch
+    stated = source.arguments.get("eval_crop_ratio")  # DeiT's, of its command line
     share = stated or (side > 224 and member.large_crop_share) or member.crop_share
     preprocessing = resolve_recipe(
         facts,
@@ -120,6 +120,7 @@ def describe(source: Source, facts: Facts) -> Description:
             head_layers=vectors - (pool == "cls_mean"),
             distillation_head="head_dist.weight" in source,
         ),
+        grid=grid,
         preprocessing=preprocessing,
         advice=f"Its preprocessing is that of {member.name}, as facebookresearch publishes it. If timm made the file, "
         "give --set architecture=NAME."
@@ -128,10 +129,8 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config, state = description.config, source.renamed(NAMES, dropping=TRAINING_ONLY).tensors()
-    fit_positions(state, config)
-    if description.architecture == DINO.name and config.pool == "cls_mean":
+def tensors(state: State, description: Description) -> State:
+    if description.architecture == DINO.name and description.config.pool == "cls_mean":
         # eval_linear.py stacks the class token and the mean on a last axis and flattens: their features alternate
         state["head.weight"] = state["head.weight"].unflatten(1, (-1, 2)).transpose(1, 2).flatten(1)
     return state

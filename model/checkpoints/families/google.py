@@ -14,7 +14,7 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, fit_positions, join, join_blocks, square_grid
+from model.checkpoints.tensors import State, join, join_blocks, square_grid
 from model.config import ViTConfig, stem_stride
 from model.preprocessing import Preprocessing
 
@@ -56,6 +56,7 @@ NAMES = (
     (r"/", "."),
 )
 
+STATE = r"opt/(?!target/).*|chrono/.*|params/[bt]"  # of the optimiser; training time; SigLIP's bias and temperature
 # No root, and the roots of flax.linen, of flax.optim, and of two-tower models of big_vision and vit_jax.
 ROOTS = ("", "params/", "opt/target/", "params/img/", "img/")
 POSITIONS_OF_VIT_JAX = "Transformer/posembed_input/pos_embedding"
@@ -64,13 +65,6 @@ POSITIONS_OF_VIT_JAX = "Transformer/posembed_input/pos_embedding"
 def _root(source: Source) -> str | None:
     needed = ("embedding/kernel", "Transformer/encoder_norm/scale")
     return next((root for root in ROOTS if all(root + name in source for name in needed)), None)
-
-
-def _renamed(source: Source) -> Source:
-    root = _root(source) or ""
-    state = r"opt/(?!target/).*|chrono/.*|params/[bt]"  # of the optimiser; training time; SigLIP's bias and temperature
-    empty = f"{root}pre_logits"  # a dictionary where there is no such layer
-    return source.renamed([(f"^{root}", ""), *NAMES], dropping=f"{state}|{empty}")
 
 
 def _stem(source: Source) -> tuple[int, ...] | None:
@@ -99,7 +93,8 @@ def describe(source: Source, facts: Facts) -> Description:
             " classes"
         )
     library = "vit_jax" if root + POSITIONS_OF_VIT_JAX in source else "big_vision"
-    source = _renamed(source)
+    empty = f"{root}pre_logits"  # a dictionary where there is no such layer
+    source.rename([(f"^{root}", ""), *NAMES], dropping=f"{STATE}|{empty}")
     scanned = f"{SCANNED}.norm1.scale" in source
     block, axes = (SCANNED, 1) if scanned else ("blocks.0", 0)
     height, width, _, channels = source.shape("patch_embed.proj.kernel")
@@ -107,9 +102,9 @@ def describe(source: Source, facts: Facts) -> Description:
         raise CheckpointError(f"patches of {height} x {width} pixels are not square")
     stem = _stem(source)
     patch = height * stem_stride(stem)
-    if "pos_embed" in source:
-        side, _ = square_grid(source.shape("pos_embed")[1])
-        size = (side * patch, side * patch)
+    grid = square_grid(source.shape("pos_embed")[1]) if "pos_embed" in source else None
+    if grid:
+        size = (grid[0] * patch, grid[1] * patch)
     else:
         (size,) = facts.need({"image_size": (224, 224)})
     preprocessing = resolve_recipe(facts, *_recipe(library, size), sized_by="the table of positions")
@@ -125,13 +120,15 @@ def describe(source: Source, facts: Facts) -> Description:
         stem_layers=stem,
         stem_numerics="flax",
         class_token=class_token,
-        positions="learned" if "pos_embed" in source else "sincos2d",
+        positions="learned" if grid else "sincos2d",
         position_resize="bilinear_corners",
         activation="gelu_tanh",
         pool="cls" if class_token else "map" if "attn_pool.latent" in source else "mean",
         representation_size=source.shape("pre_logits.kernel")[1] if "pre_logits.kernel" in source else None,
     )
-    return Description(family=library, architecture=f"{library} ViT", config=config, preprocessing=preprocessing)
+    return Description(
+        family=library, architecture=f"{library} ViT", config=config, grid=grid, preprocessing=preprocessing
+    )
 
 
 def _recipe(library: str, size: tuple[int, int]) -> tuple[Preprocessing, str]:
@@ -150,26 +147,19 @@ def _recipe(library: str, size: tuple[int, int]) -> tuple[Preprocessing, str]:
     return cropped, "big_vision configs/vit_i1k.py: resize_small(256)|central_crop(224)"
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config, state = description.config, _as_torch(_renamed(source).tensors())
-    join_blocks(state, config)
-    join(state, "attn_pool.kv", ("attn_pool.k", "attn_pool.v"))
-    fit_positions(state, config)
-    return state
-
-
-def _as_torch(state: State) -> State:
-    """Every layer under its name and in its layout in PyTorch, and every block by itself."""
-    converted = {}
+def tensors(state: State, description: Description) -> State:
+    converted: State = {}
     for name, array in state.items():
         for i, part in enumerate(array if name.startswith(SCANNED) else [array]):
             ours = name.replace(SCANNED, f"blocks.{i}")
-            converted[re.sub(r"\.(kernel|scale)$", ".weight", ours)] = _array(name, part)
+            converted[re.sub(r"\.(kernel|scale)$", ".weight", ours)] = _as_torch(name, part)
+    join_blocks(converted, description.config)
+    join(converted, "attn_pool.kv", ("attn_pool.k", "attn_pool.v"))
     return converted
 
 
-def _array(name: str, array: Tensor) -> Tensor:
-    """In flax the first dimensions of a kernel are inputs, and either side can be split into heads."""
+def _as_torch(name: str, array: Tensor) -> Tensor:
+    """In PyTorch's layout. Flax has the inputs of a kernel first, and either side of it can be split into heads."""
     layer, _, leaf = name.rpartition(".")
     if leaf in ("scale", "bias"):  # a group norm's are (1, 1, 1, C), those of queries (H, D / H)
         return array.flatten()

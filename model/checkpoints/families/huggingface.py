@@ -8,17 +8,13 @@ models/clip, models/metaclip_2 and models/siglip; SigLIP 2 of a fixed resolution
 import re
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, SIGLIP, Json
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, grid_of, join_blocks, pair
+from model.checkpoints.tensors import State, grid_of, join_blocks, pair, share_relative_table
 from model.config import ViTConfig
-from model.positions import resize_relative_bias
 
 PATCHES = r"(.*\.)?embeddings\.patch_embedding(s\.projection|s|)\.weight"  # of ViT, DINOv3 and CLIP
 NAMES = (
@@ -88,8 +84,11 @@ def describe(source: Source, facts: Facts) -> Description:
             if source.config
             else "there is no config.json beside these weights of transformers: download it from their source"
         )
-    kind, stated, tower, in_file = KINDS[model_type], _stated(source), _tower(source), source.names
-    source = _renamed(source)
+    kind, tower = KINDS[model_type], _tower(source)
+    stated = {**DEFAULTS, **kind.defaults, **tower}  # with the defaults of its class
+    size, (patch_size, _) = pair(stated["image_size"]), pair(stated["patch_size"])
+    has_texts, has_bias = TEXTS in source, "logit_bias" in source
+    source.rename(NAMES, dropping=f"{DROPPED}|{OF_TEXTS}" if kind.compares else DROPPED)
     architectures = source.config.get("architectures")
     architecture: str = architectures[0] if architectures else f"a {model_type} model"
     classes = source.shape("head.weight")[0] if "head.weight" in source else 0
@@ -106,13 +105,12 @@ def describe(source: Source, facts: Facts) -> Description:
         )
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
-    fields = kind.switches(stated)
+    fields = kind.switches(stated | {"patch_size": patch_size})
     if not classes:
         fields |= {**(kind.headless or {}), "representation_size": dense}
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
-        fields["head_bias"] = classes > 0 or "logit_bias" in in_file
-    size = pair(stated["image_size"])
+        fields["head_bias"] = classes > 0 or has_bias
     preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
     chosen = "image_size" in facts.overrides
     if preprocessing.size != size and not (kind.interpolates or chosen):
@@ -121,10 +119,10 @@ def describe(source: Source, facts: Facts) -> Description:
             f"rejects: choose a size with --set image_size={size[0]},{size[1]}; positions are resized if needed"
         )
     if kind.compares or not ("stem_layers" in fields or chosen):  # a stem's convolutions see what no patch covers
-        preprocessing = preprocessing.in_patches(stated["patch_size"])
+        preprocessing = preprocessing.in_patches(patch_size)
     values = {
         "image_size": preprocessing.size,
-        "patch_size": stated["patch_size"],
+        "patch_size": patch_size,
         "width": stated["hidden_size"],
         "depth": stated["num_hidden_layers"],
         "mlp_dim": stated["intermediate_size"],
@@ -144,12 +142,21 @@ def describe(source: Source, facts: Facts) -> Description:
     if problem == "regression":
         raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
     score, origin = SCORES.get(problem), "config.json"
-    if text_tower := kind.compares is not None and TEXTS in in_file and not classes:
+    if text_tower := kind.compares is not None and has_texts and not classes:
         score, origin = kind.compares, f"how {architecture} compares images with text"
+    config = ViTConfig(**values)
+    # ...ForImageClassification does not use what is for other outputs.
+    used = {"pre_logits": config.representation_size, "norm": config.final_norm != "none"}
+    if kind is SIGLIP:
+        used["attn_pool"] = config.pools_by_attention
+    for layer, is_used in used.items():
+        if not is_used:
+            source.rename(dropping=rf"{layer}\..*")
     return Description(
         family="transformers",
         architecture=architecture,
-        config=ViTConfig(**values),
+        config=config,
+        grid=grid_of(size, config.patch_size),
         preprocessing=preprocessing,
         labels=_labels(source.config.get("id2label"), classes) if classes else (),
         labels_from="config.json",
@@ -158,41 +165,15 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config, state = description.config, _renamed(source).tensors()
-    # ...ForImageClassification does not use what is for other outputs.
-    used = {"pre_logits.": config.representation_size, "norm.": config.final_norm != "none"}
-    if KINDS[source.config["model_type"]] is SIGLIP:
-        used["attn_pool."] = config.pools_by_attention
-    unused = tuple(layer for layer, is_used in used.items() if not is_used)
-    state = {name: tensor for name, tensor in state.items() if not name.startswith(unused)}
+def tensors(state: State, description: Description) -> State:
+    config = description.config
     join_blocks(state, config)
     for kind in ("weight", "bias"):
         if f"attn_pool.qkv.{kind}" in state:  # of torch.nn.MultiheadAttention
             q, kv = state.pop(f"attn_pool.qkv.{kind}").tensor_split([config.width])
             state |= {f"attn_pool.q.{kind}": q, f"attn_pool.kv.{kind}": kv}
-    grid = grid_of(_stated(source), config)
-    fit_positions(state, config, grid)
-    if config.relative_bias:
-        shared = state.pop("relative_position_bias_table", None)
-        for i in range(config.depth):
-            name = f"blocks.{i}.attn.relative_position_bias_table"
-            tables = [table for table in (state.get(name), shared) if table is not None]
-            if tables:
-                summed = torch.stack(tables).sum(dim=0)
-                state[name] = resize_relative_bias(summed, grid, config.grid, config.position_resize)
+    share_relative_table(state, config)
     return state
-
-
-def _renamed(source: Source) -> Source:
-    compares = KINDS[source.config["model_type"]].compares
-    return source.renamed(NAMES, dropping=f"{DROPPED}|{OF_TEXTS}" if compares else DROPPED)
-
-
-def _stated(source: Source) -> Json:
-    """The configuration of the network, with the defaults of its class."""
-    stated = {**DEFAULTS, **KINDS[source.config["model_type"]].defaults, **_tower(source)}
-    return stated | {"patch_size": pair(stated["patch_size"])[0]}
 
 
 def _tower(source: Source) -> Json:

@@ -33,25 +33,18 @@ DEFAULTS: Json = {
     "num_channels": 3,
     "qkv_bias": True,
 }
-BACKBONE: Json = {  # models/bit/configuration_bit.py
+BACKBONE: Json = {  # of a hybrid, with as many stages and units as it states: models/bit/configuration_bit.py
     "embedding_size": 64,
     "hidden_sizes": [256, 512, 1024, 2048],
-    "depths": [3, 4, 6, 3],
-    "layer_type": "preactivation",
+    "layer_type": "bottleneck",
     "hidden_act": "relu",
-    "global_padding": None,
+    "global_padding": "SAME",
     "num_groups": 32,
-    "embedding_dynamic_padding": False,
+    "embedding_dynamic_padding": True,
     "output_stride": 32,
     "width_factor": 1,
 }
-HYBRID: Json = {  # what a hybrid's backbone has instead, with as many stages and units as it states
-    "layer_type": "bottleneck",
-    "global_padding": "SAME",
-    "embedding_dynamic_padding": True,
-    "depths": [3, 4, 9],
-    "out_features": ["stage3"],
-}
+BIT = {"layer_type": "preactivation", "global_padding": None, "embedding_dynamic_padding": False}  # other defaults
 
 
 class Kind(NamedTuple):
@@ -99,12 +92,11 @@ def beit(stated: Json) -> Json:
 
 
 def hybrid(stated: Json) -> Json:
-    backbone = {**BACKBONE, **stated["backbone_config"]}
+    backbone = {**BACKBONE, **BIT, "depths": [3, 4, 6, 3], **stated["backbone_config"]}
     backbone["global_padding"] = str(backbone["global_padding"]).upper()
     depths = backbone["depths"]
-    expected = {**BACKBONE, **HYBRID, "out_features": [f"stage{len(depths)}"]}
-    for key in expected.keys() - {"depths"}:
-        if backbone.get(key, expected[key]) != expected[key]:
+    for key, value in {**BACKBONE, "out_features": [f"stage{len(depths)}"]}.items():
+        if backbone.get(key, value) != value:
             raise CheckpointError(f"a BiT backbone with {key} {backbone[key]} is not supported")
     return {"stem_layers": tuple(depths), "patch_size": stated["patch_size"] * stem_stride(depths)}
 
@@ -154,7 +146,7 @@ KINDS = {
     "beit": Kind("Beit", beit, BEIT, interpolates=True),
     "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True),
     # In transformers 4 alone: models/deprecated/vit_hybrid.
-    "vit-hybrid": Kind("ViTHybrid", hybrid, {"patch_size": 1, "backbone_config": HYBRID}),
+    "vit-hybrid": Kind("ViTHybrid", hybrid, {"patch_size": 1, "backbone_config": {**BACKBONE, "depths": [3, 4, 9]}}),
     "clip": CLIP,
     "clip_vision_model": CLIP,
     "metaclip_2": CLIP,

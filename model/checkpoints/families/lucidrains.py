@@ -6,15 +6,12 @@ has no preprocessing, so a file does not contain any; it does not contain the nu
 
 from math import isqrt
 
-from torch import Tensor
-
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, square_grid
+from model.checkpoints.tensors import State, square_grid
 from model.config import ViTConfig
-from model.positions import Grid
 
 NAMES = (
     (r"^pos_embedding$", "pos_embed"),
@@ -47,25 +44,22 @@ def recognises(source: Source) -> bool:
     )
 
 
-def _renamed(source: Source) -> Source:
+def describe(source: Source, facts: Facts) -> Description:
+    """The position table gives the image size; SimpleViT has no table, and the size is set by hand."""
     normed = len(source.shape("to_patch_embedding.1.weight")) == 1
-    renamed = source.renamed([*NAMES, *(NORMED_PROJECTION if normed else PROJECTION)])
-    if "head.weight" not in renamed:
+    source.rename([*NAMES, *(NORMED_PROJECTION if normed else PROJECTION)])
+    if "head.weight" not in source:
         raise CheckpointError(
             f"{source.file.name} has neither mlp_head nor linear_head: it is a backbone, not a classifier"
         )
-    return renamed
-
-
-def describe(source: Source, facts: Facts) -> Description:
-    """The position table gives the image size; SimpleViT has no table, and the size is set by hand."""
-    source = _renamed(source)
     width, pixels = source.shape("patch_embed.proj.weight")
     patch = isqrt(pixels // 3)
     if pixels != 3 * patch**2:
         raise CheckpointError(f"a patch of {pixels} numbers is not a square of RGB pixels")
     attn_dim = source.shape("blocks.0.attn.qkv.weight")[0] // 3
-    grid = _grid(source)
+    # The shape of the token is (0, D) in ViT(pool="mean") of the latest releases.
+    class_tokens = source.shape("cls_token")[-2] if "cls_token" in source else 0
+    grid = square_grid(source.shape("pos_embed")[-2], [class_tokens]) if "pos_embed" in source else None
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
     heads, mean, std, *stated = facts.need(examples if grid else {**examples, "image_size": (224, 224)})
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
@@ -75,8 +69,7 @@ def describe(source: Source, facts: Facts) -> Description:
         "none in vit-pytorch: torchvision's Resize to the size of the network",
         sized_by="the table of positions",
     )
-    class_token = _class_tokens(source) > 0
-    pool = facts.resolve("pool", "cls" if class_token else "mean", "whether there is a class token")
+    pool = facts.resolve("pool", "cls" if class_tokens else "mean", "whether there is a class token")
     if pool not in ("cls", "mean"):
         raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
     return Description(
@@ -90,8 +83,8 @@ def describe(source: Source, facts: Facts) -> Description:
             mlp_dim=source.shape("blocks.0.mlp.fc1.weight")[0],
             heads=heads,
             num_classes=source.shape("head.weight")[0],
-            patch_norm="dual" if "patch_embed.norm_patch.weight" in source else "none",
-            class_token=class_token,
+            patch_norm="dual" if normed else "none",
+            class_token=class_tokens > 0,
             positions="learned" if grid else "sincos2d",
             norm_eps=1e-5,
             attn_dim=attn_dim,
@@ -100,26 +93,16 @@ def describe(source: Source, facts: Facts) -> Description:
             final_norm="before_pool" if "norm.weight" in source else "after_pool",
             pool="cls" if pool == "cls" else "mean_all",
         ),
+        grid=grid,
         preprocessing=preprocessing,
         advice='The class token is read. If the model was built with pool="mean", give --set pool=mean.'
-        if class_token and "pool" not in facts.overrides
+        if class_tokens and "pool" not in facts.overrides
         else "",
     )
 
 
-def _class_tokens(source: Source) -> int:
-    """0, if its shape is (0, D), in ViT(pool="mean") of the latest releases."""
-    return source.shape("cls_token")[-2] if "cls_token" in source else 0
-
-
-def _grid(source: Source) -> Grid | None:
-    """That of the table of positions, which has a row for the class token where there is one."""
-    return square_grid(source.shape("pos_embed")[-2], [_class_tokens(source)]) if "pos_embed" in source else None
-
-
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config, source = description.config, _renamed(source)
-    state, p = source.tensors(), config.patch_size
+def tensors(state: State, description: Description) -> State:
+    config, p = description.config, description.config.patch_size
     if config.patch_norm == "none":  # the projection as the kernel of a convolution, which has channels first
         state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].unflatten(1, (p, p, 3)).permute(0, 3, 1, 2)
     if config.attn_proj:  # SimpleViT's projection has no bias
@@ -127,5 +110,4 @@ def tensors(source: Source, description: Description) -> dict[str, Tensor]:
             state.setdefault(f"blocks.{i}.attn.proj.bias", state["head.weight"].new_zeros(config.width))
     if not config.class_token:
         state.pop("cls_token", None)  # it has no rows
-    fit_positions(state, config, _grid(source))
     return state

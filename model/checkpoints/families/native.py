@@ -3,21 +3,17 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import save_file
-from torch import Tensor
 
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import assign
+from model.checkpoints.tensors import State
 from model.config import ViTConfig
 from model.durable import replacing
-from model.positions import resize
 from model.preprocessing import Preprocessing
-from model.vit import VisionTransformer
 
 FAMILY = "vit-serve"
 STORED = ("name", "labels", "wordnet", "score", "figures", "recipe", "history")  # as they are
@@ -28,7 +24,7 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    stated = _stated(source)
+    stated = json.loads(source.metadata[FAMILY])
     config = ViTConfig.from_json(stated["config"])
     size = facts.resolve("image_size", config.image_size, "metadata")
     return Description(
@@ -36,6 +32,7 @@ def describe(source: Source, facts: Facts) -> Description:
         family=FAMILY,
         architecture="vit",
         config=replace(config, image_size=size),
+        grid=config.grid,
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         wordnet=tuple(stated.get("wordnet", ())),
@@ -46,17 +43,8 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state, saved = source.tensors(), ViTConfig.from_json(_stated(source)["config"])
-    if saved.image_size == description.config.image_size:
-        return state
-    model = VisionTransformer(saved)
-    assign(model, state, source.names_in_file)
-    return resize(model, description.config.image_size).state_dict()
-
-
-def _stated(source: Source) -> dict[str, Any]:
-    return json.loads(source.metadata[FAMILY])
+def tensors(state: State, description: Description) -> State:
+    return state
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:

@@ -4,16 +4,15 @@ open_clip/transformer.py VisionTransformer and open_clip/model.py CLIPVisionCfg,
 trained have the same names there. The text tower is not read; transformers' folder of the same model has one that is.
 """
 
+from dataclasses import replace
 from typing import Any, Literal
-
-from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
-from model.checkpoints.recipe import resolve_recipe
+from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, grid_of, pair
+from model.checkpoints.tensors import State, grid_of, pair
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
@@ -60,7 +59,10 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     stated = _stated(source)
-    recipe = preprocessing(source, facts, pair(stated["image_size"]))
+    norm = "fc_norm." if stated["final_ln_after_pool"] else "norm."
+    source.rename([*NAMES, (r"^ln_post\.", norm)], dropping=OTHERS)
+    size = pair(stated["image_size"])
+    recipe = preprocessing(source, facts, size)
     heads = stated["width"] // stated["head_width"]
     eps = (stated["norm_kwargs"] or {}).get("eps", 1e-5)
     tanh = (stated["act_kwargs"] or {}).get("approximate") == "tanh"
@@ -84,20 +86,17 @@ def describe(source: Source, facts: Facts) -> Description:
             activation=facts.resolve("activation", activation, CONFIG),
             final_norm="after_pool" if stated["final_ln_after_pool"] else "before_pool",
             pool=POOLS[stated["pool_type"]],
-            representation_size=source.shape("visual.proj")[1],
+            representation_size=source.shape("pre_logits.weight")[1],
             representation="linear",
             representation_bias=False,
         ),
+        grid=grid_of(size, stated["patch_size"]),
         preprocessing=recipe,
     )
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    config = description.config
-    norm = "norm." if config.final_norm == "before_pool" else "fc_norm."
-    state = source.renamed([*NAMES, (r"^ln_post\.", norm)], dropping=OTHERS).tensors()
+def tensors(state: State, description: Description) -> State:
     state["pre_logits.weight"] = state["pre_logits.weight"].T
-    fit_positions(state, config, grid_of(_stated(source), config))
     return state
 
 
@@ -105,15 +104,8 @@ def preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Prepro
     """open_clip/transform.py image_transform."""
     stated = {**RECIPE, **source.json(CONFIG).get("preprocess_cfg", {})}
     mode = stated["resize_mode"]
-    recipe = Preprocessing(
-        size=size,
-        resize_mode=mode,
-        resize_size=size,
-        crop="center" if mode == "shortest" else "none",
-        interpolation=stated["interpolation"],
-        mean=tuple(stated["mean"]),
-        std=tuple(stated["std"]),
-    )
+    whole = squashed(size, stated["interpolation"], mean=tuple(stated["mean"]), std=tuple(stated["std"]))
+    recipe = replace(whole, resize_mode=mode, crop="center" if mode == "shortest" else "none")
     return resolve_recipe(facts, recipe, CONFIG)
 
 

@@ -9,14 +9,13 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from torch import Tensor
-
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
-from model.checkpoints.families.timm_layers import as_ours, grid_of_file, slots
+from model.checkpoints.families.timm_layers import grid_of_file
+from model.checkpoints.families.timm_layers import tensors as tensors
 from model.checkpoints.families.timm_network import final_norm, network, patch_side, with_arguments
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
@@ -35,6 +34,8 @@ NAMES = (
     (r"blocks\.(\d+)\.gamma_([12])", r"blocks.\1.ls\2.gamma"),  # BEiT, and Facebook's DeiT-3
     (r"\.attn\.([qkv])_proj\.", r".attn.\1."),  # EVA
     (r"\.attn\.([qv])_bias$", r".attn.\1.bias"),  # BEiT, whose keys have none
+    (r"^(rel_pos_bias|shared_rel_pos)\.", "rel_pos."),  # of all blocks
+    (r"rel_pos\.(relative_position_bias_table)$", r"\1"),
     (r"\.mlp\.fc1_x\.", ".mlp.fc1."),  # SwiGLU
     (r"blocks\.(\d+)\.in_norm\.", r"blocks.\1.norm1."),  # this and the rest: ParallelScalingBlock
     (r"\.mlp_bias$", ".mlp.fc1.bias"),
@@ -62,7 +63,8 @@ def describe(source: Source, facts: Facts) -> Description:
             "this is an image tower of OpenAI or OpenCLIP under names that are not supported: take the model's folder "
             "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
         )
-    config, tower, source = _described(source), _is_tower(source), _renamed(source)
+    config, tower = _described(source), _is_tower(source)
+    source.rename(NAMES, dropping=f"{DROPPED}|{OTHERS}" if tower else DROPPED)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
@@ -88,45 +90,36 @@ def describe(source: Source, facts: Facts) -> Description:
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
     projected = _projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
-    arguments = _arguments(source, config, facts, architecture)
+    changes = _stated_arguments(source, config)
+    architecture = _changed(source, changes, "config.json" if config else "args in the file", facts, architecture)
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
-    size = _image_size(source, config, facts, architecture, arguments, stated, published)
+    size = _image_size(source, config, facts, architecture, changes, stated, published)
     if tower and source.json(CONFIG):
         recipe = openclip_preprocessing(source, facts, size)
     else:
         recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
-    side = patch_side(architecture, arguments)
+    side = patch_side(architecture)
     if side and "image_size" not in facts.overrides:
         recipe = recipe.in_patches(side)
+    vit = replace(
+        network(architecture, image_size=recipe.size, num_classes=num_classes),
+        representation_size=projected,
+        representation="linear" if projected else "tanh",
+        representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
+    )
     return Description(
         name=facts.resolve("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
         architecture=architecture.name,
-        config=replace(
-            network(architecture, arguments, image_size=recipe.size, num_classes=num_classes),
-            representation_size=projected,
-            representation="linear" if projected else "tanh",
-            representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
-        ),
+        config=vit,
+        grid=grid_of_file(source, architecture, vit),
         preprocessing=recipe,
         labels=labels,
         wordnet=wordnet,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
     )
-
-
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    (architecture, _), config, renamed = find(description.architecture), description.config, _renamed(source)
-    arguments = _arguments(renamed, _described(source), Facts(description.overrides), architecture)
-    state = renamed.tensors()
-    as_ours(state, config, slots(arguments, config))
-    return state
-
-
-def _renamed(source: Source) -> Source:
-    return source.renamed(NAMES, dropping=f"{DROPPED}|{OTHERS}" if _is_tower(source) else DROPPED)
 
 
 def _is_tower(source: Source) -> bool:
@@ -173,22 +166,26 @@ def _stated_arguments(source: Source, config: dict[str, Any]) -> dict[str, Any]:
     return {name: value for place in places for name, value in place.items() if (name, value) != ("global_pool", None)}
 
 
-def _arguments(source: Source, config: dict[str, Any], facts: Facts, architecture: Architecture) -> dict[str, Any]:
-    """The architecture's arguments with changes: as stated, from the tensors' names, and set by hand."""
-    changes = _stated_arguments(source, config)
-    stated = "config.json" if config else "args in the file"
-    origin = stated if "global_pool" in changes else architecture.name
-    implied = final_norm(architecture, {**architecture.arguments, **changes})
+def _changed(
+    source: Source, stated: dict[str, Any], origin: str, facts: Facts, architecture: Architecture
+) -> Architecture:
+    """The architecture with other arguments: those stated at `origin`, those that the names of tensors imply, and those
+    set by hand.
+    """
+    changes = dict(stated)
+    implied = final_norm(with_arguments(architecture, changes))
     # The pool may have been changed after the norm was built; the name of the norm says where it is.
     norms = [name for name in ("norm", "fc_norm") if f"{name}.weight" in source]
     if architecture.model_class == "Eva":
         changes.update(use_fc_norm="fc_norm" in norms, use_post_transformer_norm="norm" in norms)
     elif len(norms) == 1:
         changes["use_fc_norm" if architecture.model_class == "Beit" else "fc_norm"] = norms[0] == "fc_norm"
-    known = {**architecture.arguments, **changes}
-    if "global_pool" not in changes and {implied, final_norm(architecture, known)} == {"before_pool", "after_pool"}:
+    changed = with_arguments(architecture, changes)
+    known = changed.arguments
+    if "global_pool" not in changes and {implied, final_norm(changed)} == {"before_pool", "after_pool"}:
         why = f"with {norms[0]} the pool is not that of {architecture.name}: give it, as in this example"
         (known["global_pool"],) = facts.need({"global_pool": "avg" if norms == ["fc_norm"] else "token"}, why=why)
+    origin = origin if "global_pool" in stated else architecture.name
     changes["global_pool"] = facts.resolve("global_pool", known["global_pool"], origin)
     for name in facts.overrides.keys() & known.keys() - {"img_size", "global_pool"}:
         changes[name] = facts.resolve(name, known[name], architecture.name)
@@ -200,16 +197,16 @@ def _image_size(
     config: dict[str, Any],
     facts: Facts,
     architecture: Architecture,
-    arguments: dict[str, Any],
+    changes: dict[str, Any],
     stated: dict[str, Any],
     published: dict[str, dict[str, Any]],
 ) -> tuple[int, int]:
     """(height, width) as stated, else from the positions in the file, else as published."""
-    built = _stated_arguments(source, config).get("img_size")
+    built = changes.get("img_size")
     size_of_input = source.arguments.get("input_size")  # channels, height and width in timm's train.py; BEiT's: a side
     given = size_of_input[1:] if isinstance(size_of_input, list | tuple) else size_of_input
     given = given or source.arguments.get("img_size")
-    if built is not None and not arguments.get("dynamic_img_size"):
+    if built is not None and not architecture.arguments.get("dynamic_img_size"):
         size, origin = built, "config.json" if source.config else CONFIG if config else "args in the file"
     elif given:
         size, origin = given, "args in the file"
@@ -218,11 +215,11 @@ def _image_size(
     else:
         tag, recipe = next(iter(published.items()))
         size, origin = recipe["input_size"][1:], f"timm, {tag}"
-        side = patch_side(architecture, arguments) or 1
+        side = patch_side(architecture) or 1
         covered = (size[0] - size[0] % side, size[1] - size[1] % side)
-        usual = network(architecture, arguments, image_size=covered, num_classes=1)
+        usual = network(architecture, image_size=covered, num_classes=1)
         by_hand = "image_size" in facts.overrides  # then a table that is no square may fit
-        grid = None if by_hand else grid_of_file(source, usual, slots(arguments, usual))
+        grid = None if by_hand else grid_of_file(source, architecture, usual)
         if grid is not None and grid != usual.grid:
             size, origin = [side * usual.patch_size for side in grid], "number of positions"
     return facts.resolve("image_size", pair(size), origin)

@@ -3,34 +3,31 @@ any size with slots for the prefix, several forms of relative ones, and frequenc
 """
 
 import math
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.families.timm_architectures import Architecture
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, fit_positions, join_blocks
+from model.checkpoints.tensors import RELATIVE, State, join_blocks, share_relative_table, square_grid
 from model.config import ViTConfig
-from model.positions import Grid, resize_relative_bias
-
-LEARNED = "pos_embed"
-RELATIVE = "relative_position_bias_table"
+from model.positions import Grid
 
 
-def as_ours(state: State, config: ViTConfig, slots: int) -> None:
-    """Change `state` in place, whose names are ours. So many rows of a table of positions are for the prefix."""
+def tensors(state: State, description: Description) -> State:
+    config = description.config
     _conv_patches(state, config)
     _fused_layers(state, config)
     _absent_layers(state, config)
-    _relative_tables(state, config)
+    _relative_mlps(state, config)
+    share_relative_table(state, config)
     if "rope.freqs" in state:  # frequencies of all blocks, (2, L, H, d/2)
         for i, freqs in enumerate(state.pop("rope.freqs").unbind(1)):
             state[f"blocks.{i}.attn.rope.freqs"] = freqs
     _classes(state, config)
-    if LEARNED in state:
-        fit_positions(state, config, _grid(state[LEARNED].shape[1] - slots, config))
+    return state
 
 
 def _conv_patches(state: State, config: ViTConfig) -> None:
@@ -92,60 +89,34 @@ def _classes(state: State, config: ViTConfig) -> None:
             state[key] = state[key][-config.num_classes :]
 
 
-def slots(arguments: dict[str, Any], config: ViTConfig) -> int:
+def slots(architecture: Architecture, config: ViTConfig) -> int:
     """Rows of a table of positions that are for tokens before the patches: for all of them, or for none."""
-    return 0 if arguments.get("no_embed_class") else len(config.prefix)
+    return 0 if architecture.arguments.get("no_embed_class") else len(config.prefix)
 
 
-def grid_of_file(source: Source, config: ViTConfig, slots: int) -> Grid | None:
+def grid_of_file(source: Source, architecture: Architecture, config: ViTConfig) -> Grid | None:
     """Rows and columns of patches in the tables of a file; None if it has no table."""
-    if LEARNED in source:
-        return _grid(source.shape(LEARNED)[1] - slots, config)
+    if "pos_embed" in source:
+        return square_grid(source.shape("pos_embed")[1] - slots(architecture, config), [0], usual=config.grid)
     tables = [key for key in source.names if key.endswith(RELATIVE)]
     return _relative_grid(source.shape(tables[0])[0], config) if tables else None
 
 
-def _relative_tables(state: State, config: ViTConfig) -> None:
-    """A table of biases for each block: its own, the file's table for all blocks, or one that an MLP computes."""
+def _relative_mlps(state: State, config: ViTConfig) -> None:
+    """In place of an MLP, of one block or of all, the biases that it computes for every offset, (offsets, H).
+
+    timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr"). The class token, where there is one, has no bias.
+    """
     if not config.relative_bias:
         return
-    for i in range(config.depth):
-        target = f"blocks.{i}.attn.{RELATIVE}"
-        for origin in (f"blocks.{i}.attn.", f"blocks.{i}.attn.rel_pos.", "rel_pos_bias.", "shared_rel_pos."):
-            if origin + RELATIVE in state:
-                table = state[origin + RELATIVE]
-                grid = _relative_grid(table.shape[0], config)
-                state[target] = resize_relative_bias(table, grid, config.grid, config.position_resize)
-            elif f"{origin}mlp.fc1.weight" in state:
-                state[target] = log_offset_bias(state, f"{origin}mlp.", config)
-    for key in [key for key in state if "rel_pos" in key]:
-        del state[key]
-
-
-def log_offset_bias(state: State, mlp: str, config: ViTConfig) -> Tensor:
-    """timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr") for every offset, (offsets, H).
-
-    The class token, where there is one, has no bias.
-    """
     rows, columns = (torch.arange(1 - side, side, dtype=torch.float32) for side in config.grid)
     offsets = torch.cartesian_prod(rows, columns)
     logarithms = offsets.sign() * (1 + offsets.abs()).log()
-    hidden = F.relu(F.linear(logarithms, state[f"{mlp}fc1.weight"], state[f"{mlp}fc1.bias"]))
-    table = F.linear(hidden, state[f"{mlp}fc2.weight"], state[f"{mlp}fc2.bias"])
-    return F.pad(table, (0, 0, 0, 3 * config.class_token))
-
-
-def _grid(patches: int, config: ViTConfig) -> Grid:
-    """The network's grid, else a square one. Raises CheckpointError if neither has so many patches."""
-    rows, columns = config.grid
-    side = math.isqrt(max(patches, 0))
-    if patches == rows * columns:
-        return config.grid
-    if side and side**2 == patches:
-        return side, side
-    raise CheckpointError(
-        f"{LEARNED} has positions of {patches} patches, which are neither a square nor {rows} by {columns}"
-    )
+    for first in [key for key in state if key.endswith("rel_pos.mlp.fc1.weight")]:
+        mlp = first.removesuffix("fc1.weight")
+        fc1, fc2 = ((state.pop(f"{mlp}{layer}.weight"), state.pop(f"{mlp}{layer}.bias")) for layer in ("fc1", "fc2"))
+        table = F.linear(F.relu(F.linear(logarithms, *fc1)), *fc2)
+        state[mlp.removesuffix("rel_pos.mlp.") + RELATIVE] = F.pad(table, (0, 0, 0, 3 * config.class_token))
 
 
 def _relative_grid(entries: int, config: ViTConfig) -> Grid:

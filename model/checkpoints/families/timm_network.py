@@ -47,22 +47,20 @@ ROPES: dict[str, Literal["index", "centered", "learned"]] = {  # timm's rope_typ
 FACTORY_ARGUMENTS = {"strict_img_size", "pretrained_strict", "out_indices", "features_only"}  # without effect here
 
 
-def with_arguments(architecture: Architecture, changes: dict[str, Any]) -> dict[str, Any]:
-    """The architecture's arguments with some changed. Raises CheckpointError for one that its class does not have."""
+def with_arguments(architecture: Architecture, changes: dict[str, Any]) -> Architecture:
+    """The same with some arguments changed. Raises CheckpointError for one that its class does not have."""
     known = architecture.arguments.keys() | TRANSLATIONS.keys() | FACTORY_ARGUMENTS
     if unknown := sorted(name for name in changes.keys() - known if not name.endswith("_rate")):
         raise CheckpointError(f"{architecture.name} has no argument {', '.join(unknown)}")
-    return {**architecture.arguments, **changes}
+    return architecture._replace(arguments={**architecture.arguments, **changes})
 
 
-def network(
-    architecture: Architecture, arguments: dict[str, Any], *, image_size: tuple[int, int], num_classes: int
-) -> ViTConfig:
-    """The configuration that computes what a timm class computes with these arguments.
+def network(architecture: Architecture, *, image_size: tuple[int, int], num_classes: int) -> ViTConfig:
+    """The configuration that computes what timm's class computes with these arguments.
 
     Raises CheckpointError with the argument that is not supported.
     """
-    stated = _as_vision_transformer(architecture, arguments)
+    stated = _as_vision_transformer(architecture)
     translated = {
         name: _translated(architecture, name, stated[name])
         for name in TRANSLATIONS.keys() & stated.keys() - {"norm_layer"}
@@ -109,7 +107,7 @@ def network(
             qk_norm=stated["qk_norm"],
             activation=translated["act_layer"],
             gated_mlp=translated["mlp_layer"] != "plain",
-            final_norm=final_norm(architecture, arguments),
+            final_norm=final_norm(architecture),
             pool=pool,
             pool_heads=stated.get("attn_pool_num_heads"),
             pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
@@ -119,23 +117,23 @@ def network(
         raise CheckpointError(f"{architecture.name}: {error}") from None
 
 
-def final_norm(architecture: Architecture, arguments: dict[str, Any]) -> Literal["before_pool", "after_pool", "none"]:
-    stated = _as_vision_transformer(architecture, arguments)
+def final_norm(architecture: Architecture) -> Literal["before_pool", "after_pool", "none"]:
+    stated = _as_vision_transformer(architecture)
     if not stated["final_norm"]:
         return "none"
     after = stated["global_pool"] in ("avg", "avgmax", "max") if stated["fc_norm"] is None else stated["fc_norm"]
     return "after_pool" if after else "before_pool"
 
 
-def patch_side(architecture: Architecture, arguments: dict[str, Any]) -> int | None:
+def patch_side(architecture: Architecture) -> int | None:
     """Side of a patch in pixels. None with a stem, whose convolutions see more than the patches cover."""
-    stated = _as_vision_transformer(architecture, arguments)
+    stated = _as_vision_transformer(architecture)
     return _side(architecture, stated["patch_size"]) if stated["embed_layer"] is None else None
 
 
-def _as_vision_transformer(architecture: Architecture, arguments: dict[str, Any]) -> dict[str, Any]:
+def _as_vision_transformer(architecture: Architecture) -> dict[str, Any]:
     """The arguments of any of the classes under the names of VisionTransformer, with its defaults for the others."""
-    stated = {**table()["classes"]["VisionTransformer"], **arguments}
+    stated = {**table()["classes"]["VisionTransformer"], **architecture.arguments}
     if architecture.model_class == "Beit":
         stated["fc_norm"] = stated["use_fc_norm"]
         stated["pos_embed"] = "learn" if stated["use_abs_pos_emb"] else ""

@@ -1,16 +1,14 @@
 """torchvision's vit_b_16 ... vit_h_14 and what is fine-tuned from them (torchvision/models/vision_transformer.py)."""
 
-from typing import Any, Literal, NamedTuple
-
-from torch import Tensor
+from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import fit_positions, resolve_heads, square_grid
+from model.checkpoints.tensors import State, resolve_heads, square_grid
 from model.config import ViTConfig
-from model.preprocessing import Preprocessing
+from model.preprocessing import Interpolation, Preprocessing
 
 NAMES = (
     (r"^class_token$", "cls_token"),
@@ -27,15 +25,6 @@ NAMES = (
     (r"^heads\.(head\.)?(0\.)?(?=weight|bias)", "head."),  # theirs is heads.head, others replace it in fine-tuning
 )
 
-
-class Weights(NamedTuple):
-    """An entry of torchvision's ViT_*_Weights: the arguments of transforms/_presets.py ImageClassification."""
-
-    entry: str
-    resize: int  # short side
-    interpolation: Literal["bilinear", "bicubic"]
-
-
 # The constructors by (width, depth, patch), with their heads; each has an entry by image size. A file of
 # IMAGENET1K_SWAG_LINEAR_V1 for B/16 or L/16 looks like one of V1: its preprocessing has to be given with --set.
 CONSTRUCTORS = {
@@ -45,15 +34,17 @@ CONSTRUCTORS = {
     (1024, 24, 32): ("vit_l_32", 16),
     (1280, 32, 14): ("vit_h_14", 16),
 }
-WEIGHTS = {
-    ("vit_b_16", 224): Weights("ViT_B_16_Weights.IMAGENET1K_V1", 256, "bilinear"),
-    ("vit_b_16", 384): Weights("ViT_B_16_Weights.IMAGENET1K_SWAG_E2E_V1", 384, "bicubic"),
-    ("vit_b_32", 224): Weights("ViT_B_32_Weights.IMAGENET1K_V1", 256, "bilinear"),
-    ("vit_l_16", 224): Weights("ViT_L_16_Weights.IMAGENET1K_V1", 242, "bilinear"),
-    ("vit_l_16", 512): Weights("ViT_L_16_Weights.IMAGENET1K_SWAG_E2E_V1", 512, "bicubic"),
-    ("vit_l_32", 224): Weights("ViT_L_32_Weights.IMAGENET1K_V1", 256, "bilinear"),
-    ("vit_h_14", 224): Weights("ViT_H_14_Weights.IMAGENET1K_SWAG_LINEAR_V1", 224, "bicubic"),
-    ("vit_h_14", 518): Weights("ViT_H_14_Weights.IMAGENET1K_SWAG_E2E_V1", 518, "bicubic"),
+# Of an entry: its name, and of the arguments of transforms/_presets.py ImageClassification the short side after the
+# resize and the interpolation.
+WEIGHTS: dict[tuple[str, int], tuple[str, int, Interpolation]] = {
+    ("vit_b_16", 224): ("ViT_B_16_Weights.IMAGENET1K_V1", 256, "bilinear"),
+    ("vit_b_16", 384): ("ViT_B_16_Weights.IMAGENET1K_SWAG_E2E_V1", 384, "bicubic"),
+    ("vit_b_32", 224): ("ViT_B_32_Weights.IMAGENET1K_V1", 256, "bilinear"),
+    ("vit_l_16", 224): ("ViT_L_16_Weights.IMAGENET1K_V1", 242, "bilinear"),
+    ("vit_l_16", 512): ("ViT_L_16_Weights.IMAGENET1K_SWAG_E2E_V1", 512, "bicubic"),
+    ("vit_l_32", 224): ("ViT_L_32_Weights.IMAGENET1K_V1", 256, "bilinear"),
+    ("vit_h_14", 224): ("ViT_H_14_Weights.IMAGENET1K_SWAG_LINEAR_V1", 224, "bicubic"),
+    ("vit_h_14", 518): ("ViT_H_14_Weights.IMAGENET1K_SWAG_E2E_V1", 518, "bicubic"),
 }
 
 
@@ -64,15 +55,15 @@ def recognises(source: Source) -> bool:
 def describe(source: Source, facts: Facts) -> Description:
     if "conv_proj.conv_last.weight" in source:
         raise CheckpointError("a stem of convolutions (conv_stem_configs, arXiv 2106.14881) is not supported")
-    source = source.renamed(NAMES)
+    source.rename(NAMES)
     if "head.weight" not in source:
         others = ", ".join(name for name in source.names if name.startswith("heads")) or "no heads at all"
         raise CheckpointError(f"the classifier is not a single linear layer: the file has {others}")
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     depth = source.count(r"blocks\.(\d+)\.")
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
-    side = patch * square_grid(source.shape("pos_embed")[1])[0]
-    preprocessing = _preprocessing(architecture, side, facts, source.arguments)
+    grid = square_grid(source.shape("pos_embed")[1])
+    preprocessing = _preprocessing(architecture, patch * grid[0], facts, source.arguments)
     return Description(
         family="torchvision",
         architecture=architecture,
@@ -88,13 +79,12 @@ def describe(source: Source, facts: Facts) -> Description:
             norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
             representation_size=source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None,
         ),
+        grid=grid,
         preprocessing=preprocessing,
     )
 
 
-def tensors(source: Source, description: Description) -> dict[str, Tensor]:
-    state = source.renamed(NAMES).tensors()
-    fit_positions(state, description.config)
+def tensors(state: State, description: Description) -> State:
     return state
 
 
@@ -105,9 +95,9 @@ def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[s
     if "val_resize_size" in arguments and "interpolation" in arguments:
         recipe = imagenet(side, resized=arguments["val_resize_size"], interpolation=arguments["interpolation"])
         return resolve_recipe(facts, recipe, "args in the file")
-    weights = WEIGHTS.get((architecture, side))
-    if weights is None:
+    if (architecture, side) not in WEIGHTS:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the transform of the training"
         return need_recipe(facts, why, size=(side, side), crop_rounding="half_even")
-    recipe = imagenet(side, resized=weights.resize, interpolation=weights.interpolation)
-    return resolve_recipe(facts, recipe, f"torchvision's {weights.entry}")
+    entry, resized, interpolation = WEIGHTS[architecture, side]
+    recipe = imagenet(side, resized=resized, interpolation=interpolation)
+    return resolve_recipe(facts, recipe, f"torchvision's {entry}")

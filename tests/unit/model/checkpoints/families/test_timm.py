@@ -34,12 +34,12 @@ SIZES = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", 
 def toy(architecture: str, *, num_classes: int = 5, image_size: tuple[int, int] = (32, 32), **arguments: Any):
     """A network as timm's arguments describe it, and its tensors as timm has them, most of them under our names."""
     entry, _ = find(architecture)
-    arguments = with_arguments(entry, SMALL | arguments)
-    config = network(entry, arguments, image_size=image_size, num_classes=num_classes)
+    entry = with_arguments(entry, SMALL | arguments)
+    config = network(entry, image_size=image_size, num_classes=num_classes)
     model = toy_model(config)
     state = {key: tensor.clone() for key, tensor in model.state_dict().items()}
     if "pos_embed" in state:  # ours has the patches alone
-        state["pos_embed"] = F.pad(state["pos_embed"], (0, 0, slots(arguments, config), 0))
+        state["pos_embed"] = F.pad(state["pos_embed"], (0, 0, slots(entry, config), 0))
     return model, state
 
 
@@ -77,7 +77,7 @@ def why_not(name: str) -> str:
     architecture, _ = find(name)
     (_, recipe), *_ = architecture.tags.values()
     try:
-        network(architecture, architecture.arguments, image_size=tuple(recipe["input_size"][1:]), num_classes=7)
+        network(architecture, image_size=tuple(recipe["input_size"][1:]), num_classes=7)
     except CheckpointError as reason:
         return str(reason)
     return ""
@@ -123,7 +123,7 @@ def test_every_architecture_is_a_configuration_or_is_refused_by_name():
 def test_switches_that_the_name_implies(architecture, switches):
     """Of those that tests/golden/peers/pytorch_image_models.py does not make."""
     entry, _ = find(architecture)
-    config = network(entry, entry.arguments, image_size=(448, 448), num_classes=7)
+    config = network(entry, image_size=(448, 448), num_classes=7)
     assert {name: getattr(config, name) for name in switches} == switches
 
 
@@ -191,7 +191,7 @@ HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
         (PLAIN, dict, {"num_classes": 7}, "says 7 classes, the head has 5"),
         (PLAIN, without("head.weight"), {"num_classes": 5}, "says 5 classes, the head has 0"),
         (PLAIN, with_more({"head.weight": torch.zeros(5, 24)}), {}, "the head is all zeros"),
-        (PLAIN, with_more({"pos_embed": torch.zeros(1, 19, 24)}), {}, "18 patches, which are neither a square nor 4"),
+        (PLAIN, with_more({"pos_embed": torch.zeros(1, 19, 24)}), {}, "of 18 positions does not fit a square grid of"),
         # Its convolutions see pixels that no patch covers, so none are cut off.
         (HYBRID, dict, {"model_args": {"img_size": [37, 39]}}, r"size \(37, 39\) is not a multiple of patch_size 32"),
         (ROPE, lambda state: without("v_proj.weight")(as_eva(state)), {}, r"missing: blocks.0.attn.qkv.weight"),
@@ -310,10 +310,14 @@ def test_an_oblong_table_whose_rows_happen_to_be_a_square(tmp_path):
     model, state = toy(architecture, image_size=(16, 32))
     file = write(tmp_path, state) / "model.safetensors"
     given = SIZES | {"architecture": architecture}
-    with pytest.raises(CheckpointError, match="of 8 patches, which are neither a square nor 28 by 28"):
+    with pytest.raises(
+        CheckpointError, match="of 8 positions does not fit a square grid of patches, nor one of 28 by 28"
+    ):
         load_checkpoint(file, overrides=given)
     assert_same(load_checkpoint(file, overrides=given | {"image_size": "16,32"}).model, model)
-    with pytest.raises(CheckpointError, match="of 8 patches, which are neither a square nor 3 by 3"):
+    with pytest.raises(
+        CheckpointError, match="of 8 positions does not fit a square grid of patches, nor one of 3 by 3"
+    ):
         load_checkpoint(file, overrides=given | {"image_size": "24,24"})
 
 
