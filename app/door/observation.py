@@ -6,8 +6,8 @@ from typing import Any
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.door.paths import METRICS, PROBES, below, upload_route
 from app.door.problems import UNANSWERED
@@ -23,10 +23,11 @@ class Observation:
     """The outermost ASGI layer. Other layers leave in `scope["state"]` what they know of a request:
 
     - `request_id`, for the log
+    - `status`, once the answer begins
     - `images`, a list of facts of each image
     - `problem`, the kind of the problem that answered it
     - `refusal`, the ServiceError that the client got instead of an answer, because its body was not valid HTTP
-    - `stages`, put there by this layer, collects times; the client gets them as `Server-Timing`
+    - `stages`, put there by this layer, collects times
 
     A valid W3C `traceparent` names the trace in the log, whether or not spans are exported.
     """
@@ -42,16 +43,7 @@ class Observation:
             return
         state: dict[str, Any] = scope.setdefault("state", {})
         stages = state["stages"] = Stages(observe=self._metrics.stage)
-        status = UNANSWERED
         unrouted = upload_route(below(self._root_path, scope["path"])) or "unmatched"  # if it is refused at the door
-
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if timing := stages.server_timing:
-                    MutableHeaders(scope=message)["Server-Timing"] = timing
-            await send(message)
 
         self._metrics.in_flight.inc()
         # Lines that are logged meanwhile name the request, and the trace that its client began.
@@ -61,17 +53,18 @@ class Observation:
             current = TRACEPARENT.extract(dict(Headers(scope=scope)), current)
         traced = context.attach(current)
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send)
         except Exception:  # answered outside of this layer
-            status, state["problem"] = 500, "internal-server-error"
+            state |= {"status": 500, "problem": "internal-server-error"}
             raise
         finally:
-            self._ended(scope, unrouted, status, time.perf_counter() - stages.began)
+            self._ended(scope, unrouted, time.perf_counter() - stages.began)
             context.detach(traced)
             request_state.reset(in_log)
 
-    def _ended(self, scope: Scope, unrouted: str, status: int, seconds: float) -> None:
+    def _ended(self, scope: Scope, unrouted: str, seconds: float) -> None:
         method, state = scope["method"], scope["state"]
+        status: int = state.get("status", UNANSWERED)
         route: str = getattr(scope.get("route"), "path", unrouted)
         problem: str | None = state.get("problem")
         if refusal := state.get("refusal"):
