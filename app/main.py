@@ -71,9 +71,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     store = open_store(settings=settings, model=bundle.digest, metrics=metrics)
     scoring = Scoring.of(manifest)
     distance = RunningDistance(layers=manifest.layers, heads=manifest.heads)
-    classifier = Classifier(
-        intake=backend.intake, batcher=backend.batcher, scoring=scoring, store=store, distance=distance
-    )
+    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store, distance=distance)
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or max(allowed_cores(), 2),
         thread_name_prefix="cpu",

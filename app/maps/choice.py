@@ -163,14 +163,14 @@ def find_index(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     k = find_class(maps, manifest.labels, choice.label)
     label, against = manifest.labels[maps.classes[k]], None
-    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[k])
+    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[maps.classes[k]])
     recipe = f"direct contribution of each token to the logit of {label}"
     siblings = maps.evidence  # all labels, so that they can be compared too
     if choice.against is not None:
         other = find_class(maps, manifest.labels, choice.against)
         against = manifest.labels[maps.classes[other]]
         tokens, rest = tokens - maps.evidence[other], rest - maps.evidence_rest[other]
-        logit -= float(maps.logits[other])
+        logit -= float(maps.logits[maps.classes[other]])
         recipe += f" minus that to the logit of {against}"
         siblings = tokens
     receipt = None

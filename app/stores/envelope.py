@@ -10,10 +10,9 @@ import numpy as np
 from pydantic import BaseModel
 
 from app.images.preprocess import Box, Prepared
-from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
 
-VERSION = 3  # of the archive's arrays; part of each key, so versions do not find each other's records
+VERSION = 4  # of the archive's arrays; part of each key, so versions do not find each other's records
 
 
 class DamagedRecord(Exception):
@@ -23,15 +22,14 @@ class DamagedRecord(Exception):
 class _Facts(BaseModel):
     """All that is not an array."""
 
-    predictions: tuple[Prediction, ...]
     image_size: tuple[int, int]
     box: tuple[float, float, float, float]
-    format: str = ""  # VERSION 3 has records without it
+    format: str
 
 
 def seal(record: Record) -> bytes:
     image = record.image
-    facts = _Facts(predictions=record.predictions, image_size=image.size, box=image.box, format=image.format)
+    facts = _Facts(image_size=image.size, box=image.box, format=image.format)
     archive = BytesIO()
     np.savez(
         archive,
@@ -57,6 +55,6 @@ def unseal(envelope: bytes) -> Record:
             format=facts.format,
             thumbnail=arrays.pop("thumbnail").tobytes(),
         )
-        return Record(maps=Maps(**arrays), predictions=facts.predictions, image=image)
+        return Record(maps=Maps(**arrays), image=image)
     except Exception as error:  # zipfile and NumPy raise exceptions of a dozen kinds
         raise DamagedRecord from error

@@ -1,4 +1,3 @@
-import json
 import pickle
 from dataclasses import replace
 from io import BytesIO
@@ -10,7 +9,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
 from app.images.preprocess import Box
-from app.inference.scoring import Prediction
 from app.maps.record import Record
 from app.stores.envelope import DamagedRecord, seal, unseal
 from tests.support.records import make_maps, make_prepared, make_record
@@ -36,9 +34,6 @@ records = st.builds(
         distance=arrays(np.float32, 2),
         lens=st.none() | arrays(np.float32, 2),
     ),
-    predictions=st.lists(
-        st.builds(Prediction, label=st.text(), index=st.integers(0, 10**6), score=st.floats(0, 1)), max_size=5
-    ).map(tuple),
     image=st.builds(
         make_prepared,
         pixels=nps.arrays(np.uint8, st.tuples(st.integers(0, 9), st.integers(0, 9), st.just(3))),
@@ -54,7 +49,7 @@ def contents(record: Record) -> dict:
     """All of it, comparable: arrays as bytes, so that NaNs are equal."""
     arrays = {**record.maps.arrays(), "pixels": record.image.pixels}
     return {name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()} | {
-        "facts": (record.predictions, replace(record.image, pixels=None))
+        "facts": replace(record.image, pixels=None)
     }
 
 
@@ -92,16 +87,6 @@ def archive(**changes) -> bytes:
     return out.getvalue()
 
 
-def test_a_record_without_the_type_of_the_image_is_read():
-    """As replicas of another release write it during a rolling restart."""
-    with np.load(BytesIO(SEALED)) as arrays:
-        facts = json.loads(arrays["facts"].tobytes())
-    facts.pop("format")
-    record = unseal(archive(facts=np.frombuffer(json.dumps(facts).encode(), np.uint8)))
-    assert record.image.format == ""
-    assert record.predictions == make_record().predictions
-
-
 class Bomb:
     def __reduce__(self):
         return pytest.fail, ("unpickled",)
@@ -113,7 +98,7 @@ class Bomb:
         pickle.dumps(Bomb()),
         archive(rollout=np.array([Bomb()], dtype=object)),
         archive(another=np.zeros(1)),
-        archive(facts=np.frombuffer(b'{"predictions": 7}', np.uint8)),
+        archive(facts=np.frombuffer(b'{"format": 7}', np.uint8)),
         archive(facts=np.frombuffer(b"[" * 5000, np.uint8)),
     ],
 )
