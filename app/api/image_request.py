@@ -84,23 +84,14 @@ class ImageRequest:
                 raise
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
-        outcomes = [self._explained(image, outcome) for image, outcome in zip(images, outcomes, strict=True)]
+        if self.request.headers.get("content-type") == "application/x-www-form-urlencoded":
+            outcomes = [_from_curl_d(*pair) for pair in zip(images, outcomes, strict=True)]
         for outcome in outcomes:
             services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()
         if access_log.isEnabledFor(logging.INFO):
             pairs = zip(images, outcomes, strict=True)
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
-
-    def _explained(self, image: Image, outcome: Outcome) -> Outcome:
-        """Adds what to do where curl's -d has taken line ends and zeros away: every image file has zeros among its
-        first bytes.
-        """
-        if not isinstance(outcome, UnsupportedType | UnusableImage) or not isinstance(image, Upload):
-            return outcome
-        by_curl = self.request.headers.get("content-type") == "application/x-www-form-urlencoded"
-        has_zeros = b"\0" in bytes(next(image.parts()))
-        return type(outcome)(f"{outcome.detail} {CURL_D}") if by_curl and not has_zeros else outcome
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""
@@ -115,3 +106,12 @@ class ImageRequest:
             return {**known, "problem": outcome.kind}
         width, height = outcome.image.size
         return {**known, "width": width, "height": height, "format": outcome.image.format}
+
+
+def _from_curl_d(image: Image, outcome: Outcome) -> Outcome:
+    """Says what to do if curl's -d has taken line ends and zeros away: every image file has zeros among its first
+    bytes.
+    """
+    if not isinstance(outcome, UnsupportedType | UnusableImage) or not isinstance(image, Upload):
+        return outcome
+    return outcome if b"\0" in bytes(next(image.parts())) else type(outcome)(f"{outcome.detail} {CURL_D}")

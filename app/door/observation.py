@@ -2,6 +2,7 @@
 
 import logging
 import time
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from opentelemetry import context, trace
@@ -19,6 +20,7 @@ TRACEPARENT = TraceContextTextMapPropagator()
 POLLED = PROBES | {METRICS}  # asked every few seconds: not traced, and logged at level debug only
 
 
+@dataclass
 class Observation:
     """The outermost ASGI layer. Other layers leave in `scope["state"]` what they know of a request:
 
@@ -32,20 +34,20 @@ class Observation:
     A valid W3C `traceparent` names the trace in the log, whether or not spans are exported.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, root_path: str) -> None:
-        self._app = app
-        self._metrics = metrics
-        self._root_path = root_path
+    app: ASGIApp
+    _: KW_ONLY
+    metrics: Metrics
+    root_path: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        stages = state["stages"] = Stages(observe=self._metrics.stage)
-        unrouted = upload_route(below(self._root_path, scope["path"])) or "unmatched"  # if it is refused at the door
+        stages = state["stages"] = Stages(observe=self.metrics.stage)
+        unrouted = upload_route(below(self.root_path, scope["path"])) or "unmatched"  # if it is refused at the door
 
-        self._metrics.in_flight.inc()
+        self.metrics.in_flight.inc()
         # Lines that are logged meanwhile name the request, and the trace that its client began.
         in_log = request_state.set(state)
         current = context.get_current()
@@ -53,7 +55,7 @@ class Observation:
             current = TRACEPARENT.extract(dict(Headers(scope=scope)), current)
         traced = context.attach(current)
         try:
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
         except Exception:  # answered outside of this layer
             state |= {"status": 500, "problem": "internal-server-error"}
             raise
@@ -69,7 +71,7 @@ class Observation:
         problem: str | None = state.get("problem")
         if refusal := state.get("refusal"):
             status, problem = int(refusal.status), refusal.kind
-        self._metrics.request_ended(method=method, route=route, status=status, seconds=seconds, problem=problem)
+        self.metrics.request_ended(method=method, route=route, status=status, seconds=seconds, problem=problem)
         level = logging.DEBUG if route in POLLED else logging.INFO
         if access_log.isEnabledFor(level):
             facts = {
