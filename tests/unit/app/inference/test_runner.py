@@ -52,7 +52,7 @@ class FakeModel:
         self.threads.add(threading.get_ident())
         return self
 
-    def open_streams(self, graph, images):
+    def open_streams(self, images):
         if self.broken:
             self.streams.count = 1
         else:
