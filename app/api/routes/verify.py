@@ -67,15 +67,17 @@ async def verify(
     record = await services.kept(id, request)
     index = find_index(record.maps, manifest.labels, choice.label)
     shown = choose(record.maps, manifest, choice.without("label"))
+    pixels, deadline = record.image.pixels, request.state.deadline
+    design = partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(pixels))
+    trial = await services.drawings.draw(design, deadline=deadline)
     running = services.coverer.run(
-        record.image.pixels,
-        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(record.image.pixels)),
+        pixels,
+        trial.covered,
         lambda logits: services.scoring.scores(logits)[index],
         fill=fill,
-        deadline=request.state.deadline,
+        deadline=deadline,
     )
-    trial, scores = await cancel_on_disconnect(request, running)
-    deletion, insertion = trial.curves(np.array(scores))
+    deletion, insertion = trial.curves(np.array(await cancel_on_disconnect(request, running)))
     return VerifyResponse(
         **shown.chosen.model_dump(exclude={"label"}),
         id=id,
