@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.engine import GRAPHS, Graph, Outputs, Pixels
+from app.inference.engine import GRAPHS, Graph, Outputs, Pixels, Plan
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 

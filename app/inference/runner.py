@@ -19,10 +19,9 @@ import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
 from app.inference.batcher import Batcher, SelfTest, Ticket, answer
-from app.inference.engine import Graph, Outputs, fault_of
+from app.inference.engine import Graph, Outputs, Plan, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS, yield_by
 

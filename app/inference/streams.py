@@ -7,9 +7,8 @@ from dataclasses import InitVar, dataclass
 from functools import partial
 
 from app.inference.batch_cost import MemoryModel
-from app.inference.engine import GRAPHS, Engine, Graph
+from app.inference.engine import GRAPHS, Engine, Graph, Plan
 from app.inference.known_answer import KnownImage
-from app.inference.plan import Plan
 from app.machine import resident_memory
 
 log = logging.getLogger(__name__)

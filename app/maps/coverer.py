@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
+from app.inference.engine import Plan
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.covering import Fill, cover, filled

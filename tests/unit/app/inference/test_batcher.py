@@ -9,7 +9,7 @@ import pytest
 
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, SelfTest, Ticket, answer
-from app.inference.plan import Plan
+from app.inference.engine import Plan
 from app.lifecycle import STOPPING
 
 ENGINE = object()

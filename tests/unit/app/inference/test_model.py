@@ -6,10 +6,9 @@ from unittest.mock import Mock
 import pytest
 
 from app.inference import model as module
-from app.inference.engine import GRAPHS
+from app.inference.engine import GRAPHS, Plan
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.settings import DEMO_BUNDLE
 from tests.support.engines import Watched, engine_of, model_of
 

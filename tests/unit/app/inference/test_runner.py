@@ -16,9 +16,8 @@ import pytest
 
 from app.errors import InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import GRAPHS
+from app.inference.engine import GRAPHS, Plan
 from app.inference.known_answer import WrongAnswer
-from app.inference.plan import Plan
 from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS

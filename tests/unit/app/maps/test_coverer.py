@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, Unavailable
-from app.inference.plan import Plan
+from app.inference.engine import Plan
 from app.maps.coverer import MAX_IN_WORK, Coverer
 from app.maps.faithfulness import Trial
 
