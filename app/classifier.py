@@ -1,19 +1,25 @@
 """The path of one image: decoded, preprocessed, batched, and its maps kept."""
 
+import asyncio
+import logging
+import time
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from app.errors import DeadlineExceeded, Fault, ServiceError
 from app.images.intake import Intake
+from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
-from app.inference.scoring import Scoring
 from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record
 from app.stores.store import Store
 from app.telemetry.stages import Stages
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,13 +28,12 @@ class Processed:
 
     logits: npt.NDArray[np.floating]  # (C,)
     embedding: npt.NDArray[np.floating]  # (F,)
-    width: int  # of the upright image
-    height: int
-    format: str
+    image: Prepared
     id: str | None  # of the kept maps, if any
 
 
 Image = Upload | Pixels  # to decode, or the network's input itself
+Outcome = Processed | ServiceError  # of one image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,35 +42,36 @@ class Classifier:
 
     intake: Intake
     batcher: Batcher
-    scoring: Scoring
     store: Store
     distance: RunningDistance
 
-    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Processed:
-        """Runs the model on an image, and computes and keeps its maps if `keep`.
+    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome:
+        """Runs the model on an image, and computes and keeps its maps if `keep`. What goes wrong is its outcome, so
+        that it fails this image alone.
 
-        `deadline` is in seconds of time.monotonic. Raises UnsupportedType or UnusableImage before an image reaches a
-        batch, and the errors of `Batcher.run`.
+        `deadline` is in seconds of time.monotonic.
         """
-        with stages.time("decode"):
-            if isinstance(image, Upload):
-                prepared = await self.intake.prepare(image, thumbnail=keep)
-            else:
-                prepared = await self.intake.accept(image, thumbnail=keep)
-        graph: Graph = "explain" if keep else "classify"
-        outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
-        logits, id_of_maps = outputs.get("logits", np.zeros(0, np.float32)), None
-        if keep:
-            maps = Maps.of(outputs)
-            self.distance.add(maps.distance)
-            predictions = tuple(self.scoring.predictions(logits, maps.classes))
-            with stages.time("store"):
-                id_of_maps = await self.store.put(Record(maps=maps, predictions=predictions, image=prepared))
-        return Processed(
-            logits=logits,
-            embedding=outputs["embedding"],
-            width=prepared.size[0],
-            height=prepared.size[1],
-            format=prepared.format,
-            id=id_of_maps,
-        )
+        id_of_maps = None
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                with stages.time("decode"):
+                    if isinstance(image, Upload):
+                        prepared = await self.intake.prepare(image, thumbnail=keep)
+                    else:
+                        prepared = await self.intake.accept(image, thumbnail=keep)
+                graph: Graph = "explain" if keep else "classify"
+                outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
+                if keep:
+                    maps = Maps.of(outputs)
+                    self.distance.add(maps.distance)
+                    with stages.time("store"):
+                        id_of_maps = await self.store.put(Record(maps=maps, image=prepared))
+        except TimeoutError:
+            return DeadlineExceeded()
+        except ServiceError as error:
+            return error
+        except Exception:
+            log.exception("an image failed unexpectedly")
+            return Fault()
+        logits = outputs.get("logits", np.zeros(0, np.float32))
+        return Processed(logits=logits, embedding=outputs["embedding"], image=prepared, id=id_of_maps)

@@ -30,7 +30,7 @@ from app.door.keys import open_keys
 from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
-from app.inference.plan import Plan
+from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer
@@ -71,9 +71,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     store = open_store(settings=settings, model=bundle.digest, metrics=metrics)
     scoring = Scoring.of(manifest)
     distance = RunningDistance(layers=manifest.layers, heads=manifest.heads)
-    classifier = Classifier(
-        intake=backend.intake, batcher=backend.batcher, scoring=scoring, store=store, distance=distance
-    )
+    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store, distance=distance)
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or max(allowed_cores(), 2),
         thread_name_prefix="cpu",

@@ -72,9 +72,9 @@ def records_table() -> str:
     for name, config in {"demo": DEMO_CONFIG, **sizes, "ViT-B/16 at 384": large}.items():
         layers, heads, tokens = config.depth, config.heads, len(config.prefix) + math.prod(config.grid)
         shapes = {
-            "attention": (layers, heads, tokens), "rollout": (tokens,), "logits": (5,), "evidence": (5, layers, tokens),
-            "evidence_heads": (5, layers, heads), "evidence_rest": (5, 2), "distance": (layers, heads),
-            "lens": (layers, 5),
+            "attention": (layers, heads, tokens), "rollout": (tokens,), "logits": (config.num_classes,),
+            "evidence": (5, layers, tokens), "evidence_heads": (5, layers, heads), "evidence_rest": (5, 2),
+            "distance": (layers, heads), "lens": (layers, 5),
         }  # fmt: skip
         maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
         preparer = preparer_of(spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px)

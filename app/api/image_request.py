@@ -3,9 +3,9 @@
 import asyncio
 import hashlib
 import logging
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -14,11 +14,10 @@ from starlette.requests import ClientDisconnect
 from app.api.body.form import read_form
 from app.api.body.json_images import JSON_BODY, Parameters, read_json
 from app.api.disconnect import cancel_on_disconnect
-from app.api.image_results import Outcome
 from app.api.representation import BINARY
 from app.api.services import Services
-from app.classifier import Image, Processed
-from app.errors import DeadlineExceeded, Fault, ServiceError, UnsupportedType, UnusableImage
+from app.classifier import Image, Outcome, Processed
+from app.errors import DeadlineExceeded, ServiceError, UnsupportedType, UnusableImage
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
 
@@ -41,8 +40,6 @@ IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by 
 }
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,9 +73,10 @@ class ImageRequest:
 
         `success` counts the images that succeed in the metrics. Raises ClientDisconnect, and what admission raises.
         """
-        services = self.services
-        with services.admission.admit(len(images), deadline=self.request.state.deadline) as answered:
-            running = asyncio.gather(*(self._run_one(image, attention=attention) for image in images))
+        services, state = self.services, self.request.state
+        with services.admission.admit(len(images), deadline=state.deadline) as answered:
+            process = partial(services.classifier.process, keep=attention, deadline=state.deadline, stages=state.stages)
+            running = asyncio.gather(*map(process, images))
             try:
                 outcomes = await cancel_on_disconnect(self.request, running)
             except ClientDisconnect:
@@ -86,36 +84,14 @@ class ImageRequest:
                 raise
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
+        if self.request.headers.get("content-type") == "application/x-www-form-urlencoded":
+            outcomes = [_from_curl_d(*pair) for pair in zip(images, outcomes, strict=True)]
         for outcome in outcomes:
             services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()
         if access_log.isEnabledFor(logging.INFO):
             pairs = zip(images, outcomes, strict=True)
-            self.request.state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
+            state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
-
-    async def _run_one(self, image: Image, *, attention: bool) -> Outcome:
-        """An exception that was not expected fails this image alone."""
-        state = self.request.state
-        try:
-            async with asyncio.timeout(state.deadline - time.monotonic()):
-                return await self.services.classifier.process(
-                    image, keep=attention, deadline=state.deadline, stages=state.stages
-                )
-        except TimeoutError:
-            return DeadlineExceeded()
-        except (UnsupportedType, UnusableImage) as error:
-            return type(error)(f"{error.detail} {CURL_D}") if self._is_from_curl_d(image) else error
-        except ServiceError as error:
-            return error
-        except Exception:
-            log.exception("an image failed unexpectedly")
-            return Fault()
-
-    def _is_from_curl_d(self, image: Image) -> bool:
-        """Whether curl's -d has taken line ends and zeros away: every image file has zeros among its first bytes."""
-        if self.request.headers.get("content-type") != "application/x-www-form-urlencoded":
-            return False
-        return isinstance(image, Upload) and b"\0" not in bytes(next(image.parts()))
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""
@@ -128,4 +104,14 @@ class ImageRequest:
         known = {"sha256": digest.hex()[:16], "bytes": size}
         if isinstance(outcome, ServiceError):
             return {**known, "problem": outcome.kind}
-        return {**known, "width": outcome.width, "height": outcome.height, "format": outcome.format}
+        width, height = outcome.image.size
+        return {**known, "width": width, "height": height, "format": outcome.image.format}
+
+
+def _from_curl_d(image: Image, outcome: Outcome) -> Outcome:
+    """Says what to do if curl's -d has taken line ends and zeros away: every image file has zeros among its first
+    bytes.
+    """
+    if not isinstance(outcome, UnsupportedType | UnusableImage) or not isinstance(image, Upload):
+        return outcome
+    return outcome if b"\0" in bytes(next(image.parts())) else type(outcome)(f"{outcome.detail} {CURL_D}")

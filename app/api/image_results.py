@@ -7,14 +7,13 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, Field
 from pydantic.json_schema import SkipJsonSchema
 
-from app.classifier import Processed
+from app.classifier import Outcome, Processed
 from app.door.problems import Problem, problem_of
 from app.errors import ServiceError
 from app.images.upload import Upload
 
 MANY_LABELS = 2000  # ranking more would block the event loop for 8 ms or more
 
-Outcome = Processed | ServiceError  # of one image
 Described = TypeVar("Described", bound=BaseModel)
 Ranked = TypeVar("Ranked")
 
@@ -45,14 +44,15 @@ def results(
     """What each image gets, in order. Raises their `refusal` if none succeeded."""
     if all(isinstance(outcome, ServiceError) for outcome in outcomes):
         raise refusal(images, outcomes)
-    return [
-        FailedResult(error=problem_of(outcome.saying(file=image.name)))
-        if isinstance(outcome, ServiceError)
-        else describe(
-            outcome, ImageInfo(width=outcome.width, height=outcome.height, format=outcome.format, file=image.name)
-        )
-        for image, outcome in zip(images, outcomes, strict=True)
-    ]
+    found: list[Described | FailedResult] = []
+    for image, outcome in zip(images, outcomes, strict=True):
+        if isinstance(outcome, ServiceError):
+            found.append(FailedResult(error=problem_of(outcome.saying(file=image.name))))
+        else:
+            width, height = outcome.image.size
+            info = ImageInfo(width=width, height=height, format=outcome.image.format, file=image.name)
+            found.append(describe(outcome, info))
+    return found
 
 
 def refusal(images: Sequence[Upload], outcomes: Sequence[Outcome]) -> ServiceError:

@@ -7,7 +7,6 @@ import csv
 import fcntl
 import io
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -97,18 +96,12 @@ def _row(*cells: object) -> str:
 
 
 def _entries(data: str) -> list[Entry]:
-    """Raises ValueError or csv.Error if another program has written the file."""
+    """Leaves out the last row if it was cut while it was written. Raises ValueError or csv.Error if another program has
+    written the file.
+    """
     entries: list[Entry] = []
-    for entry in _rows(data):
-        before = entries.pop().labels if entries and entries[-1].image == entry.image else 0
-        entries.append(entry._replace(labels=before + 1))
-    return entries
-
-
-def _rows(data: str) -> Iterator[Entry]:
-    """Each row, as an image of its own. The last is left out if it was cut while it was written."""
     if HEADER.startswith(data):
-        return
+        return entries
     if not data.startswith(HEADER):
         raise ValueError
     lines = io.StringIO(data)
@@ -118,6 +111,8 @@ def _rows(data: str) -> Iterator[Entry]:
         if len(row) != 1 + HEADER.count(",") or data[end - 1] != "\n":
             if end < len(data):
                 raise ValueError
-            return
+            break
         image, error, model = (row[i].encode("latin-1").decode(errors="surrogateescape") for i in (0, 6, 7))
-        yield Entry(end, image, labels=1, failed=error != "", model=model)
+        before = entries.pop().labels if entries and entries[-1].image == image else 0
+        entries.append(Entry(end, image, before + 1, failed=error != "", model=model))
+    return entries

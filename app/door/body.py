@@ -56,19 +56,16 @@ class Body:
         body = bytearray()
         ended = False
         while not self.finished and len(body) < AHEAD_BYTES:
-            message = await self._next()
+            message = await self.receive()
             body += message.get("body", b"")
             ended = message["type"] == "http.request" and self.finished  # else the client has left
         self._ahead = {"type": "http.request", "body": bytes(body), "more_body": not ended}
 
     async def receive(self) -> Message:
         """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together exceed their limit."""
-        if self._ahead is None:
-            return await self._next()
-        message, self._ahead = self._ahead, None
-        return message
-
-    async def _next(self) -> Message:
+        if self._ahead is not None:
+            message, self._ahead = self._ahead, None
+            return message
         expected = not self.finished
         try:
             # After its end only the client's leaving can come, which may take its time.

@@ -13,16 +13,15 @@ import logging
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.door.admission import Admission
-from app.door.answer import Answer, complete
+from app.door.answer import Answer
 from app.door.body import Bodies, Body
 from app.door.cors import Cors
-from app.door.header import MODEL_DIGEST, check_room, deadline, request_id
+from app.door.header import check_room, deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import below, check_port, upload_route
 from app.door.problems import respond_to
@@ -62,13 +61,7 @@ class Door:
         request = HTTPConnection(scope)
         state["request_id"] = request_id(request)
         body = Body(self._bodies, request, receive)
-
-        def finish(headers: MutableHeaders) -> None:
-            closing = state.get("crowded", False) or not (body.finished or state.get("arrived", False))
-            headers[MODEL_DIGEST] = self.model
-            complete(headers, request, request_id=state["request_id"], path=path, cors=self.cors, closing=closing)
-
-        answer = Answer(send, finish=finish)
+        answer = Answer(send, request=request, body=body, cors=self.cors, model=self.model)
         try:
             preflight = self.cors.is_preflight(request)
             check_port(request, metrics_port=self.settings.metrics_port)
@@ -90,7 +83,7 @@ class Door:
             finally:
                 scope["route"] = inner.get("route")  # for the layers around
         except (Exception, asyncio.CancelledError) as error:
-            if answer.started:
+            if "status" in state:  # the answer has begun
                 raise
             await _response(error, state)(scope, receive, answer.send)
         finally:

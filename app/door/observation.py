@@ -2,12 +2,13 @@
 
 import logging
 import time
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.door.paths import METRICS, PROBES, below, upload_route
 from app.door.problems import UNANSWERED
@@ -19,41 +20,34 @@ TRACEPARENT = TraceContextTextMapPropagator()
 POLLED = PROBES | {METRICS}  # asked every few seconds: not traced, and logged at level debug only
 
 
+@dataclass
 class Observation:
     """The outermost ASGI layer. Other layers leave in `scope["state"]` what they know of a request:
 
     - `request_id`, for the log
+    - `status`, once the answer begins
     - `images`, a list of facts of each image
     - `problem`, the kind of the problem that answered it
     - `refusal`, the ServiceError that the client got instead of an answer, because its body was not valid HTTP
-    - `stages`, put there by this layer, collects times; the client gets them as `Server-Timing`
+    - `stages`, put there by this layer, collects times
 
     A valid W3C `traceparent` names the trace in the log, whether or not spans are exported.
     """
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics, root_path: str) -> None:
-        self._app = app
-        self._metrics = metrics
-        self._root_path = root_path
+    app: ASGIApp
+    _: KW_ONLY
+    metrics: Metrics
+    root_path: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await self.app(scope, receive, send)
             return
         state: dict[str, Any] = scope.setdefault("state", {})
-        stages = state["stages"] = Stages(observe=self._metrics.stage)
-        status = UNANSWERED
-        unrouted = upload_route(below(self._root_path, scope["path"])) or "unmatched"  # if it is refused at the door
+        stages = state["stages"] = Stages(observe=self.metrics.stage)
+        unrouted = upload_route(below(self.root_path, scope["path"])) or "unmatched"  # if it is refused at the door
 
-        async def watched(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                if timing := stages.server_timing:
-                    MutableHeaders(scope=message)["Server-Timing"] = timing
-            await send(message)
-
-        self._metrics.in_flight.inc()
+        self.metrics.in_flight.inc()
         # Lines that are logged meanwhile name the request, and the trace that its client began.
         in_log = request_state.set(state)
         current = context.get_current()
@@ -61,22 +55,23 @@ class Observation:
             current = TRACEPARENT.extract(dict(Headers(scope=scope)), current)
         traced = context.attach(current)
         try:
-            await self._app(scope, receive, watched)
+            await self.app(scope, receive, send)
         except Exception:  # answered outside of this layer
-            status, state["problem"] = 500, "internal-server-error"
+            state |= {"status": 500, "problem": "internal-server-error"}
             raise
         finally:
-            self._ended(scope, unrouted, status, time.perf_counter() - stages.began)
+            self._ended(scope, unrouted, time.perf_counter() - stages.began)
             context.detach(traced)
             request_state.reset(in_log)
 
-    def _ended(self, scope: Scope, unrouted: str, status: int, seconds: float) -> None:
+    def _ended(self, scope: Scope, unrouted: str, seconds: float) -> None:
         method, state = scope["method"], scope["state"]
+        status: int = state.get("status", UNANSWERED)
         route: str = getattr(scope.get("route"), "path", unrouted)
         problem: str | None = state.get("problem")
         if refusal := state.get("refusal"):
             status, problem = int(refusal.status), refusal.kind
-        self._metrics.request_ended(method=method, route=route, status=status, seconds=seconds, problem=problem)
+        self.metrics.request_ended(method=method, route=route, status=status, seconds=seconds, problem=problem)
         level = logging.DEBUG if route in POLLED else logging.INFO
         if access_log.isEnabledFor(level):
             facts = {

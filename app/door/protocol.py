@@ -228,12 +228,13 @@ class GuardedProtocol(HttpToolsProtocol):
             cycle.scope["state"]["refusal"] = error
             cycle.disconnected = True  # so that code reading its body stops
             cycle.message_event.set()
-        request = HTTPConnection({"type": "http", "headers": self.headers or []})
-        id = request_id(request)
-        facts = {"request_id": id, "status": int(error.status), "problem": error.kind}
+        state: dict[str, Any] = {}
+        request = HTTPConnection({"type": "http", "path": "", "headers": self.headers or [], "state": state})
+        state["request_id"] = request_id(request)
+        facts = {**state, "status": int(error.status), "problem": error.kind}
         access_log.info("no request %d", error.status, extra={"fields": facts})  # Observation does not see it
-        response = respond_to(error, {"request_id": id})  # as the door would
-        complete(response.headers, request, request_id=id, path=None, cors=self._cors, closing=True)
+        response = respond_to(error, state)  # as the door would
+        complete(response.headers, request, cors=self._cors, closing=True)
         fields = [b"%b: %b" % field for field in (*self.server_state.default_headers, *response.raw_headers)]
         status = f"HTTP/1.1 {error.status:d} {error.status.phrase}".encode()
         self.transport.write(b"\r\n".join([status, *fields, b"", bytes(response.body)]))

@@ -17,8 +17,7 @@ class Lanes:
 
     def __init__(self, *, workers: int, max_small: int, max_pixels_in_work: int) -> None:
         self.workers = self._free_workers = workers
-        self._free_small_workers = max_small
-        self._free_large_workers = max(workers - 1, 1)
+        self._free = {False: max_small, True: max(workers - 1, 1)}  # places, by whether they are for large images
         self._max_pixels = self._free_pixels = max_pixels_in_work
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
@@ -56,18 +55,12 @@ class Lanes:
         return True
 
     def _occupy(self, large_pixels: int) -> None:
-        if large_pixels:
-            self._free_large_workers -= 1
-            self._free_pixels -= min(large_pixels, self._max_pixels)
-        else:
-            self._free_small_workers -= 1
+        self._free[large_pixels > 0] -= 1
+        self._free_pixels -= min(large_pixels, self._max_pixels)
 
     def _release(self, large_pixels: int) -> None:
-        if large_pixels:
-            self._free_large_workers += 1
-            self._free_pixels += min(large_pixels, self._max_pixels)
-        else:
-            self._free_small_workers += 1
+        self._free[large_pixels > 0] += 1
+        self._free_pixels += min(large_pixels, self._max_pixels)
 
     def _admit(self) -> None:
         passed_over: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -86,6 +79,4 @@ class Lanes:
         self._waiting = passed_over + self._waiting
 
     def _fits(self, large_pixels: int) -> bool:
-        if not large_pixels:
-            return self._free_small_workers > 0
-        return self._free_large_workers > 0 and min(large_pixels, self._max_pixels) <= self._free_pixels
+        return self._free[large_pixels > 0] > 0 and min(large_pixels, self._max_pixels) <= self._free_pixels

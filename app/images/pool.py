@@ -10,6 +10,7 @@ import signal
 import socket
 import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 
 from app.errors import ServiceError
@@ -34,32 +35,20 @@ class WorkerTimedOut(WorkerFailed):
     """A worker was killed because it worked too long at a request."""
 
 
+@dataclass(kw_only=True, eq=False)
 class WorkerPool:
     """Processes that each do one request at a time. `start` and `stop` block; `run` belongs to the event loop."""
 
-    def __init__(
-        self,
-        *,
-        work: Work,
-        lanes: Lanes,
-        max_answer_bytes: int,
-        memory_bytes: int,
-        timeout_s: float,
-        unpack: Callable[[bytearray], Prepared],
-        on_hang: Callable[[Upload], Awaitable[None]],
-    ) -> None:
-        """`work` is pickled and sent to the fork server, and `unpack` reads what it answers. `memory_bytes` limits each
-        worker, and `timeout_s` the time that it works at one request. `on_hang` is called with an upload that took
-        longer, even if its caller has left.
-        """
-        self._work = work
-        self._unpack = unpack
-        self._on_hang = on_hang
-        self._memory_bytes = memory_bytes
-        self._max_answer_bytes = max_answer_bytes
-        self._timeout_s = timeout_s
-        self._lanes = lanes
-        self._workers = [Worker() for _ in range(lanes.workers)]
+    work: Work  # pickled, and sent to the fork server
+    lanes: Lanes
+    max_answer_bytes: int
+    memory_bytes: int  # of each worker
+    timeout_s: float  # that a worker works at one request
+    unpack: Callable[[bytearray], Prepared]  # reads what `work` answers
+    on_hang: Callable[[Upload], Awaitable[None]]  # an upload that takes longer, even if its caller has left
+
+    def __post_init__(self) -> None:
+        self._workers = [Worker() for _ in range(self.lanes.workers)]
         self._idle = list(self._workers)
         self._fork_server: ForkServer | None = None
         self._starting = threading.Lock()
@@ -95,7 +84,7 @@ class WorkerPool:
         """
         large_pixels = 0
         while True:
-            await self._lanes.enter(large_pixels)
+            await self.lanes.enter(large_pixels)
             worker = self._idle.pop()
             worker.large_pixels = large_pixels
             exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
@@ -112,20 +101,20 @@ class WorkerPool:
             self._idle.append(worker)
         else:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
-        self._lanes.leave(worker.large_pixels)
+        self.lanes.leave(worker.large_pixels)
 
     async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> Prepared:
         """The worker's answer. Raises LargeImage where that has to wait. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
-        watch = Watch(worker, timeout_s=self._timeout_s)
+        watch = Watch(worker, timeout_s=self.timeout_s)
         try:
             try:
                 return await self._ask(worker, watch, upload, thumbnail=thumbnail)
             except LargeImage as large:
                 if worker.large_pixels:
                     raise GarbledAnswer from None
-                if not self._lanes.grow(large.pixels):
+                if not self.lanes.grow(large.pixels):
                     raise
                 worker.large_pixels = large.pixels
                 return await self._ask(worker, watch, None, thumbnail=thumbnail)
@@ -135,7 +124,7 @@ class WorkerPool:
             watch.stop()  # it must not kill the next process
             worker.close()
             if watch.timed_out:
-                await self._on_hang(upload)
+                await self.on_hang(upload)
                 raise WorkerTimedOut from error
             raise await self._why_it_ended(worker) from error
         except BaseException:
@@ -152,9 +141,9 @@ class WorkerPool:
         await _send(worker.connection, REQUEST.pack(size, worker.large_pixels > 0, thumbnail), upload or Upload())
         watch.sent()
         (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
-        if size > self._max_answer_bytes:
+        if size > self.max_answer_bytes:
             raise WorkerFailed("the answer is too large")
-        return self._unpack(await _receive(worker.connection, size))
+        return self.unpack(await _receive(worker.connection, size))
 
     async def _why_it_ended(self, worker: Worker) -> WorkerFailed:
         """A new process takes its place, because the exit code is known only then."""
@@ -179,7 +168,7 @@ class WorkerPool:
             if self._fork_server is None or not self._fork_server.is_alive():
                 if self._fork_server:
                     self._fork_server.stop()
-                self._fork_server = ForkServer(work=self._work, memory_bytes=self._memory_bytes)
+                self._fork_server = ForkServer(work=self.work, memory_bytes=self.memory_bytes)
                 for each in self._workers:
                     each.process = 0  # ended with their fork server
             return self._fork_server

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.engine import GRAPHS, Graph, Outputs, Pixels
+from app.inference.engine import GRAPHS, Graph, Outputs, Pixels, Plan
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 
@@ -116,17 +115,10 @@ class Batcher:
             self._running.remove(work)
             self._changed.notify_all()
 
-    def wait_for_runs(self, graph: Graph, images: int) -> bool:
-        """Wait until there are images for two runs of so many, one of them of this graph. False if the queue is closed
-        instead.
-        """
-
-        def waiting() -> bool:
-            same = sum(ticket.graph == graph for ticket in self._waiting)
-            return same >= images and len(self._waiting) >= 2 * images
-
+    def wait_for_runs(self, images: int) -> bool:
+        """Wait until there are images for two runs of so many. False if the queue is closed instead."""
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or waiting())
+            self._changed.wait_for(lambda: self._closed or len(self._waiting) >= 2 * images)
             return not self._closed
 
     def close(self) -> None:

@@ -4,6 +4,7 @@ Its inputs are `images`, and `explain`, which says which graph to run. Its outpu
 of that graph, flat and side by side, because OpenVINO 2026.4 refuses a branch that has an output for each of them.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from math import prod
 from typing import Any
@@ -11,27 +12,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.inference.engine import Graph, Images, Outputs
+from app.inference.engine import Engine, Graph, Images, Outputs
 
 Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
 
 
-def inputs(graph: Graph, images: Images) -> dict[str, npt.NDArray[Any]]:
-    """What the combined graph reads. A single image is not copied."""
-    batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))
-    return {"images": batch, "explain": np.array(graph == "explain")}
+class CombinedEngine(Engine):
+    """An engine that runs the combined graph."""
 
+    shapes: Shapes
 
-def outputs(rows: npt.NDArray[np.float32], shapes: Shapes) -> Outputs:
-    """The outputs that are in `rows` (images, numbers), as views: the lean graph has only the first of `shapes`."""
-    found: Outputs = {}
-    start = 0
-    for name, shape in shapes.items():
-        if start == rows.shape[1]:
-            break
-        end = start + prod(shape)
-        found[name] = rows[:, start:end].reshape(len(rows), *shape)
-        start = end
-    if "classes" in found:
-        found["classes"] = found["classes"].astype(np.int64)
-    return found
+    def run(self, graph: Graph, images: Images) -> Outputs:
+        """The outputs are views of the rows: the lean graph has only the first of `shapes`."""
+        batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))  # a single image is not copied
+        rows = self._rows({"images": batch, "explain": np.array(graph == "explain")})
+        outputs: Outputs = {}
+        start = 0
+        for name, shape in self.shapes.items():
+            if start == rows.shape[1]:
+                break
+            end = start + prod(shape)
+            outputs[name] = rows[:, start:end].reshape(len(rows), *shape)
+            start = end
+        if "classes" in outputs:
+            outputs["classes"] = outputs["classes"].astype(np.int64)
+        return outputs
+
+    @abstractmethod
+    def _rows(self, inputs: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        """(images, numbers), which stay as they are in later runs."""

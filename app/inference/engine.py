@@ -7,7 +7,7 @@ everything, so the text tells the faults apart (microsoft/onnxruntime#16307).
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,14 @@ class Engine(Protocol):
         one memory for all batches, and the arena of ONNX Runtime gives nothing back.
         """
         return
+
+
+class Plan(NamedTuple):
+    """One run, before it begins."""
+
+    graph: Graph
+    images: int
+    streamed: Engine | None = None  # the engine on one of whose streams it runs, beside others; None: on all cores
 
 
 class DeviceError(CannotStart):

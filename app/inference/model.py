@@ -8,9 +8,8 @@ from contextlib import contextmanager
 from pydantic import BaseModel
 
 from app.inference.batch_cost import LatencyModel, MemoryModel
-from app.inference.engine import GRAPHS, Engine, Graph, Images, Outputs
+from app.inference.engine import GRAPHS, Engine, Graph, Images, Outputs, Plan
 from app.inference.known_answer import KnownImage
-from app.inference.plan import Plan
 from app.inference.streams import Streams
 from app.machine import resident_memory
 
@@ -82,13 +81,17 @@ class Model:
         wait for a run under way: on all cores a run is alone.
 
         With streams a single image has all cores, and several are run side by side: more than one on a stream where
-        enough wait for all that are free. Until the streams of this graph are open, one image follows another. An
+        enough wait for all that are free. Until streams are open, one image follows another. An
         engine that pads nothing gets one of the sizes.
         """
         if not all(run.streamed for run in running):
             return None
-        plan = self._beside(graph, waiting, queue=waiting + others, running=len(running))
-        return plan or (None if running else self._alone(graph, waiting))
+        if waiting + others + len(running) > 1:  # there is something to share the cores with
+            most = self.streams.images[-1]
+            enough = waiting >= most and waiting + others >= most * (self.streams.count - len(running))
+            if plan := self.streams.plan(graph, most if enough else 1) or self.streams.plan(graph, 1):
+                return plan
+        return None if running else self._alone(graph, waiting)
 
     def split(self, plan: Plan, images: int) -> Plan:
         """A run of at most so many images in place of `plan`: some have left, or memory was short."""
@@ -116,11 +119,11 @@ class Model:
         self.known.check(graph, outputs, provider=self.engine.provider)
         self._checked.add((graph, size))
 
-    def open_streams(self, graph: Graph, images: int) -> bool:
+    def open_streams(self, images: int) -> bool:
         """Open streams for so many images, as `Streams.open` does. Where that fails for single images, images are run
         one by one from now on.
         """
-        opened = self.streams.open(graph, images, memory=self._memory)
+        opened = self.streams.open(images, memory=self._memory)
         if self.streams.count == 1:
             self._do_without_streams()
         return opened
@@ -182,13 +185,6 @@ class Model:
             for graph, latency in self._latency.items()
             for size, seconds in latency.seconds.items()
         ]
-
-    def _beside(self, graph: Graph, waiting: int, *, queue: int, running: int) -> Plan | None:
-        """A run on a stream, if there is a stream for it and another run or image to share the cores with."""
-        most = self.streams.images[-1]
-        enough = waiting >= most and queue >= most * (self.streams.count - running)
-        several = self.streams.plan(graph, most) if enough else None
-        return several or (self.streams.plan(graph, 1) if queue + running > 1 else None)
 
     def _alone(self, graph: Graph, waiting: int) -> Plan:
         """A run on all cores."""

@@ -1,16 +1,17 @@
 """Runs a bundle with ONNX Runtime on a CPU: at export, and where OpenVINO is missing or computes wrong numbers."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime as ort
 
 from app.bundle import Precision
-from app.inference.combined import Shapes, inputs, outputs
-from app.inference.engine import Engine, Graph, Images, Outputs
+from app.inference.combined import CombinedEngine, Shapes
 
 
-class OnnxEngine(Engine):
+class OnnxEngine(CombinedEngine):
     """The combined graph of a bundle as one session on all cores."""
 
     provider = "CPUExecutionProvider"
@@ -25,9 +26,9 @@ class OnnxEngine(Engine):
         # Spinning threads would take the cores that decode the next images.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         self._session = ort.InferenceSession(str(graph), options, providers=[self.provider])
-        self._shapes = shapes
+        self.shapes = shapes
         self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
 
-    def run(self, graph: Graph, images: Images) -> Outputs:
-        (rows,) = self._session.run(None, inputs(graph, images))
-        return outputs(np.asarray(rows), self._shapes)
+    def _rows(self, inputs: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+        (rows,) = self._session.run(None, inputs)
+        return np.asarray(rows)

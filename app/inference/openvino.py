@@ -3,10 +3,13 @@
 import sys
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from app.bundle import Precision
-from app.inference.combined import Shapes, inputs, outputs
-from app.inference.engine import Engine, Graph, Images, Outputs
+from app.inference.combined import CombinedEngine, Shapes
 from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
@@ -16,7 +19,7 @@ from openvino import opset13  # noqa: E402
 DEVICE = "CPU"
 
 
-class OpenVinoEngine(Engine):
+class OpenVinoEngine(CombinedEngine):
     """The combined graph of a bundle as one compiled model. As many threads may call `run` at once as there are
     streams, and each run has its share of the cores.
     """
@@ -53,18 +56,18 @@ class OpenVinoEngine(Engine):
             "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
         }
         compiled = core.compile_model(model, DEVICE, settings)
-        self._shapes = shapes
+        self.shapes = shapes
         self._free: SimpleQueue[ov.InferRequest] = SimpleQueue()
         for _ in range(streams):
             self._free.put(compiled.create_infer_request())
 
-    def run(self, graph: Graph, images: Images) -> Outputs:
+    def _rows(self, inputs: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
         request = self._free.get()
         try:
-            (rows,) = request.infer(inputs(graph, images), share_inputs=True).values()  # copied
+            (rows,) = request.infer(inputs, share_inputs=True).values()  # copied
         finally:
             self._free.put(request)
-        return outputs(rows, self._shapes)
+        return np.asarray(rows)
 
 
 def _compute_in_bfloat16(model: ov.Model) -> None:

@@ -19,10 +19,9 @@ import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
 from app.inference.batcher import Batcher, SelfTest, Ticket, answer
-from app.inference.engine import GRAPHS, Graph, Outputs, fault_of
+from app.inference.engine import Graph, Outputs, Plan, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS, yield_by
 
@@ -103,14 +102,13 @@ class Runner:
         if model.streams.count > 1:
             for _ in range(model.streams.count - 1):
                 self._start_thread(self._serve)
-            for graph in GRAPHS:
-                self._start_thread(partial(self._open_streams, graph))
+            self._start_thread(self._open_streams)
         self._serve()
 
-    def _open_streams(self, graph: Graph) -> None:
+    def _open_streams(self) -> None:
         """Wait for each number of images until there is use for it: only then are streams worth their memory."""
         for images in self._model.streams.images:
-            if not (self.batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
+            if not (self.batcher.wait_for_runs(images) and self._model.open_streams(images)):
                 return
 
     def _serve(self) -> None:

@@ -39,10 +39,9 @@ class Scoring:
         """Probabilities (classes,) of logits (classes,)."""
         return scores(logits, self.kind, self.temperature)
 
-    def predictions(self, logits: Logits, classes: Iterable[int]) -> list[Prediction]:
-        """Those of `classes`, in their order."""
-        probabilities = self.scores(logits)
-        return [self._prediction(i, probabilities) for i in classes]
+    def predictions(self, scores: Scores, classes: Iterable[int]) -> list[Prediction]:
+        """Those of `classes`, in their order, from the scores (classes,) of all."""
+        return [Prediction(label=self.labels[i], index=int(i), score=digits(scores[i])) for i in classes]
 
     def rank(self, logits: Logits, *, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:
         """The labels with a score of at least `threshold`, at most `top_k` of them, the most likely first.
@@ -54,10 +53,7 @@ class Scoring:
         # Only these are sorted, of perhaps thousands. They include ties with the last.
         largest = np.flatnonzero((logits >= kth) & (probabilities >= threshold))
         best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
-        return [self._prediction(i, probabilities) for i in best]
-
-    def _prediction(self, index: int, probabilities: Scores) -> Prediction:
-        return Prediction(label=self.labels[index], index=int(index), score=digits(probabilities[index]))
+        return self.predictions(probabilities, best)
 
 
 def digits(number: float) -> float:

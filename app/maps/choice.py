@@ -1,6 +1,5 @@
 """Chooses one map from what a forward pass left: a method, a layer, a head, a label. Draws nothing."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self, get_args
 
@@ -22,11 +21,6 @@ ROWS = {  # by what the head reads
     "mean_all": "mean row of all tokens",
     "map": "patches' rows, weighted by the attention pool,",
     "map_all": "rows of all tokens, weighted by the attention pool,",
-}
-REDUCE: dict[Literal["mean", "max", "min"], Callable[..., npt.NDArray[np.float32]]] = {
-    "mean": np.mean,
-    "max": np.max,
-    "min": np.min,
 }
 
 
@@ -132,10 +126,9 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
         chosen = Chosen(method="rollout", layer="all", head="mean", recipe=recipe)
         return _map(maps.rollout, maps.rollout, manifest, chosen)
-    heads, where = _of_layer(maps.attention, layer)
-    row = heads[head] if isinstance(head, int) else REDUCE[head](heads, axis=0)
-    which = f"head {head}" if isinstance(head, int) else f"{head} over heads"
-    recipe = f"{whose} after softmax, {where}, {which}"
+    heads, of_layer = _one_of(maps.attention, layer, axis="layer")
+    row, of_head = _one_of(heads, head, axis="head")
+    recipe = f"{whose} after softmax, {of_layer}, {of_head}"
     return _map(row, maps.attention, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
 
 
@@ -163,14 +156,14 @@ def find_index(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     k = find_class(maps, manifest.labels, choice.label)
     label, against = manifest.labels[maps.classes[k]], None
-    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[k])
+    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[maps.classes[k]])
     recipe = f"direct contribution of each token to the logit of {label}"
     siblings = maps.evidence  # all labels, so that they can be compared too
     if choice.against is not None:
         other = find_class(maps, manifest.labels, choice.against)
         against = manifest.labels[maps.classes[other]]
         tokens, rest = tokens - maps.evidence[other], rest - maps.evidence_rest[other]
-        logit -= float(maps.logits[other])
+        logit -= float(maps.logits[maps.classes[other]])
         recipe += f" minus that to the logit of {against}"
         siblings = tokens
     receipt = None
@@ -182,8 +175,8 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     layer: int | Literal["mean", "sum"] = "sum"
     if choice.layer not in (None, "sum"):
         layer = _layer(choice.layer, manifest.layers)
-    row, where = _of_layer(tokens, layer)
-    recipe += f", through the heads' values, {where}"
+    row, of_layer = _one_of(tokens, layer, axis="layer")
+    recipe += f", through the heads' values, {of_layer}"
     siblings = np.concatenate([siblings, siblings.sum(axis=-2, keepdims=True)], axis=-2)
     chosen = Chosen(method=choice.method, layer=layer, head="sum", label=label, against=against, recipe=recipe)
     return _map(row, siblings, manifest, chosen, receipt=receipt)
@@ -219,13 +212,13 @@ def _map(
     )
 
 
-def _of_layer(
-    numbers: npt.NDArray[np.float32], layer: int | Literal["mean", "sum"]
+def _one_of(
+    numbers: npt.NDArray[np.float32], which: int | Literal["mean", "max", "min", "sum"], *, axis: str
 ) -> tuple[npt.NDArray[np.float32], str]:
-    """One of the first axis, or its mean or sum; and which, in words."""
-    if isinstance(layer, int):
-        return numbers[layer], f"layer {layer}"
-    return (numbers.mean(axis=0) if layer == "mean" else numbers.sum(axis=0)), f"{layer} over layers"
+    """One of the first axis, or what the method of arrays with this name makes of all; and which, in words."""
+    if isinstance(which, int):
+        return numbers[which], f"{axis} {which}"
+    return getattr(numbers, which)(axis=0), f"{which} over {axis}s"
 
 
 def _layer(text: str | None, layers: int) -> int | Literal["mean"]:
@@ -238,7 +231,7 @@ def _layer(text: str | None, layers: int) -> int | Literal["mean"]:
 
 def _head(text: str, heads: int) -> int | Literal["mean", "max", "min"]:
     named: dict[str, int | Literal["mean", "max", "min"]] = {str(i): i for i in range(heads)}
-    named |= {name: name for name in REDUCE}
+    named |= {"mean": "mean", "max": "max", "min": "min"}
     if text not in named:
         raise InvalidParameter(f"head must be 0 to {heads - 1}, mean, max or min.")
     return named[text]

@@ -14,17 +14,14 @@ import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
+from app.inference.engine import Plan
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.covering import Fill, cover, filled
-from app.maps.faithfulness import Trial
-from app.maps.what_if import WhatIf
 
 MAX_IN_WORK = 2  # experiments; more are refused
 
-Experiment = TypeVar("Experiment", Trial, WhatIf)
 T = TypeVar("T")
 
 
@@ -46,15 +43,14 @@ class Coverer:
     async def run(
         self,
         pixels: npt.NDArray[np.uint8],
-        design: Callable[[], Experiment],
+        covered: npt.NDArray[np.bool_],
         read: Callable[[Logits], T],
         *,
         fill: Fill,
         deadline: float = math.inf,
-    ) -> tuple[Experiment, list[T]]:
-        """What `design` returns in a thread, and what `read` makes of the logits (classes,) of each of its images.
-
-        They show `pixels` (height, width, 3), with `fill` in place of the covered patches.
+    ) -> list[T]:
+        """What `read` makes of the logits (classes,) of each image: `pixels` (height, width, 3), with `fill` in place
+        of the patches that are `covered` (images, patches).
 
         Raises Overloaded at once when MAX_IN_WORK experiments are in work; DeadlineExceeded at `deadline`, in seconds
         of time.monotonic, or at once where it would take twice the time until then; and Unavailable, even halfway, when
@@ -66,10 +62,8 @@ class Coverer:
         self._in_work += 1
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
-                experiment = await asyncio.get_running_loop().run_in_executor(self.cpu_pool, design)
-                self._check_time(len(experiment.covered), deadline)
-                logits = self._logits(pixels, experiment.covered, fill, deadline)
-                return experiment, [read(of_image) async for of_image in logits]
+                self._check_time(len(covered), deadline)
+                return [read(logits) async for logits in self._logits(pixels, covered, fill, deadline)]
         except TimeoutError:
             raise DeadlineExceeded from None
         finally:

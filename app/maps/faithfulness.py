@@ -9,10 +9,43 @@ the yardstick of both, because its reverse is just as random.
 
 import hashlib
 from dataclasses import dataclass
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel
+
+Numbers = npt.NDArray[np.float64]
+
+
+class FaithfulnessCurve(BaseModel):
+    """The score of a class while patches are covered (deletion) or uncovered (insertion), most important first."""
+
+    fractions: list[float]  # of the patches, 0 to 1
+    scores: list[float]
+    random: list[float]  # mean over random orders
+    area: float  # under the scores
+    random_area: float  # mean of random_areas
+    random_areas: list[float]  # one for each random order
+    gain: float  # how much better than random_area: below it for deletion, above it for insertion
+
+    @classmethod
+    def of(cls, fractions: Numbers, *, scores: Numbers, random: Numbers, better: Literal[-1, 1]) -> Self:
+        """Of `fractions` and `scores` (points,), and `random` scores (orders, points). An area, by trapezoids, is the
+        mean score along the way; `better` is its direction.
+        """
+        area = float(np.trapezoid(scores, fractions))
+        random_areas = [float(np.trapezoid(of_order, fractions)) for of_order in random]
+        random_area = sum(random_areas) / len(random_areas)
+        return cls(
+            fractions=fractions.tolist(),
+            scores=scores.tolist(),
+            random=random.mean(axis=0).tolist(),
+            area=area,
+            random_area=random_area,
+            random_areas=random_areas,
+            gain=better * (area - random_area),
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,31 +71,14 @@ class Trial:
         distinct, image_of = np.unique(covered.reshape(-1, patches), axis=0, return_inverse=True)
         return cls(covered=distinct, counts=counts, image_of=image_of.reshape(len(orders), len(counts)))
 
-    def curves(self, scores: npt.NDArray[np.float64]) -> tuple["Curve", "Curve"]:
+    def curves(self, scores: Numbers) -> tuple[FaithfulnessCurve, FaithfulnessCurve]:
         """Deletion and insertion, from the class's scores (images,)."""
         of_orders = scores[self.image_of]
         covered = self.counts / self.counts[-1]
-        deletion = Curve(fractions=covered, scores=of_orders[0], random=of_orders[2:])
-        insertion = Curve(fractions=1 - covered[::-1], scores=of_orders[1, ::-1], random=of_orders[2:, ::-1])
+        curve, random = FaithfulnessCurve.of, of_orders[2:]
+        deletion = curve(covered, scores=of_orders[0], random=random, better=-1)
+        insertion = curve(1 - covered[::-1], scores=of_orders[1, ::-1], random=random[:, ::-1], better=1)
         return deletion, insertion
-
-
-@dataclass(frozen=True, kw_only=True)
-class Curve:
-    """A class's score against the share of patches covered (deletion) or uncovered (insertion)."""
-
-    fractions: npt.NDArray[np.float64]  # (points,), 0 to 1
-    scores: npt.NDArray[np.float64]  # (points,), in the map's order
-    random: npt.NDArray[np.float64]  # (random orders, points)
-
-    @property
-    def area(self) -> float:
-        """Area under the scores, by trapezoids: the mean score along the way."""
-        return float(np.trapezoid(self.scores, self.fractions))
-
-    @property
-    def random_areas(self) -> list[float]:
-        return [float(np.trapezoid(scores, self.fractions)) for scores in self.random]
 
 
 def ranked(values: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:

@@ -19,7 +19,7 @@ def head_report(maps: Maps, k: int | None) -> dict[str, npt.NDArray[np.float32] 
     if k is not None:
         contribution = maps.evidence_heads[k]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = contribution / maps.logits[k]
+            share = contribution / maps.logits[maps.classes[k]]
     return {"entropy": entropy(maps.attention), "distance": maps.distance, "contribution": contribution, "share": share}
 
 

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from app.images.preprocess import Prepared
 from app.inference.engine import Outputs
-from app.inference.scoring import Prediction
 
 OF_TOKENS = ("attention", "rollout", "distance")
 OF_CLASSES = ("evidence", "evidence_heads", "evidence_rest")
@@ -16,16 +15,16 @@ OF_CLASSES = ("evidence", "evidence_heads", "evidence_rest")
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
-    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), K most likely classes.
+    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), C classes, the K most likely.
 
-    K is 0 for a model without a head.
+    C and K are 0 for a model without a head.
     Numbers are kept as the graph gives them: half precision would be wrong by up to 4.9e-4 of each.
     """
 
     attention: npt.NDArray[np.float32]  # (L, H, T): row of the class token after softmax, sums to 1
     rollout: npt.NDArray[np.float32]  # (T,), sums to 1
     classes: npt.NDArray[np.int64]  # (K,), most likely first
-    logits: npt.NDArray[np.float32]  # (K,), of these classes
+    logits: npt.NDArray[np.float32]  # (C,), of all classes
     evidence: npt.NDArray[np.float32]  # (K, L, T): what token t, read in layer l, adds to the logit; signed
     evidence_heads: npt.NDArray[np.float32]  # (K, L, H): the same by head
     evidence_rest: npt.NDArray[np.float32]  # (K, 2): what the MLPs add, and what the constants add
@@ -46,7 +45,7 @@ class Maps:
         return cls(
             **kept,
             classes=classes.copy(),  # a view would keep the whole batch in memory
-            logits=outputs["logits"][classes].astype(np.float32),
+            logits=outputs["logits"].astype(np.float32),
             lens=outputs["lens"].astype(np.float32) if "lens" in outputs else None,
         )
 
@@ -65,5 +64,4 @@ class Record:
     """What one forward pass returned for one image, and the image to draw it on."""
 
     maps: Maps
-    predictions: tuple[Prediction, ...]  # of the K most likely classes, most likely first
     image: Prepared

@@ -7,39 +7,28 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
 
 from app.images.preprocess import Box, Prepared
-from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
 
-VERSION = 3  # of the archive's arrays; part of each key, so versions do not find each other's records
+VERSION = 4  # of the archive's arrays; part of each key, so versions do not find each other's records
 
 
 class DamagedRecord(Exception):
     """The bytes are not what `seal` wrote."""
 
 
-class _Facts(BaseModel):
-    """All that is not an array."""
-
-    predictions: tuple[Prediction, ...]
-    image_size: tuple[int, int]
-    box: tuple[float, float, float, float]
-    format: str = ""  # VERSION 3 has records without it
-
-
 def seal(record: Record) -> bytes:
-    image = record.image
-    facts = _Facts(predictions=record.predictions, image_size=image.size, box=image.box, format=image.format)
-    archive = BytesIO()
+    image, archive = record.image, BytesIO()
     np.savez(
         archive,
         allow_pickle=False,
         **record.maps.arrays(),
         pixels=image.pixels,
         thumbnail=np.frombuffer(image.thumbnail, np.uint8),
-        facts=np.frombuffer(facts.model_dump_json().encode(), np.uint8),
+        size=image.size,
+        box=image.box,
+        format=image.format,
     )
     return archive.getvalue()
 
@@ -49,14 +38,14 @@ def unseal(envelope: bytes) -> Record:
     try:
         with np.load(BytesIO(envelope), allow_pickle=False) as archive:
             arrays: dict[str, Any] = {"lens": None, **archive}
-        facts = _Facts.model_validate_json(arrays.pop("facts").tobytes())
+        width, height = arrays.pop("size").tolist()
         image = Prepared(
             pixels=arrays.pop("pixels"),
-            size=facts.image_size,
-            box=Box(*facts.box),
-            format=facts.format,
+            size=(width, height),
+            box=Box(*arrays.pop("box").tolist()),
+            format=str(arrays.pop("format")),
             thumbnail=arrays.pop("thumbnail").tobytes(),
         )
-        return Record(maps=Maps(**arrays), predictions=facts.predictions, image=image)
+        return Record(maps=Maps(**arrays), image=image)
     except Exception as error:  # zipfile and NumPy raise exceptions of a dozen kinds
         raise DamagedRecord from error

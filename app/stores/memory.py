@@ -9,7 +9,7 @@ from cachetools import TTLCache
 from app.maps.record import Record
 from app.stores.id import new_id
 
-OBJECTS_BYTES = 5000  # of a record beside its arrays and its thumbnail: Python's objects for these and for predictions
+OBJECTS_BYTES = 2600  # of a record beside its arrays and its thumbnail: Python's objects for these
 SWEEPS_PER_TTL = 10  # so a record that no one asks for is freed after 1.1 times its time
 
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from app.images.preprocess import Box, Prepared
-from app.inference.scoring import Prediction
 from app.maps.record import Maps, Record
 
 
@@ -31,5 +30,4 @@ def make_prepared(**changes: Any) -> Prepared:
 
 
 def make_record(**changes: Any) -> Record:
-    predictions = tuple(Prediction(label=label, index=i, score=0.5) for i, label in enumerate("ab"))
-    return Record(**{"maps": make_maps(), "predictions": predictions, "image": make_prepared(), **changes})
+    return Record(**{"maps": make_maps(), "image": make_prepared(), **changes})

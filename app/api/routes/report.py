@@ -56,7 +56,7 @@ async def report(
 ) -> ReportResponse:
     """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""
     record = await services.kept(id, request)
-    labels, maps, lens = services.bundle.manifest.labels, record.maps, record.maps.lens
+    scoring, labels, maps, lens = services.scoring, services.scoring.labels, record.maps, record.maps.lens
     if label is not None and not labels:
         raise NoClasses
     k = find_class(maps, labels, label) if labels else None
@@ -68,8 +68,8 @@ async def report(
         model=services.model_name,
         label=None if index is None else labels[index],
         index=index,
-        logit=None if k is None else float(maps.logits[k]),
-        predictions=list(record.predictions),
+        logit=None if index is None else float(maps.logits[index]),
+        predictions=scoring.predictions(scoring.scores(maps.logits), maps.classes),
         heads=HeadNumbers.model_validate({k: None if n is None else n.tolist() for k, n in numbers.items()}),
         lens=None if lens is None else Lens(classes=[labels[i] for i in maps.classes], scores=lens.tolist()),
     )

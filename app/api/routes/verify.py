@@ -5,7 +5,6 @@ from typing import Annotated
 
 import numpy as np
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
 
 from app.api.disconnect import cancel_on_disconnect
 from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
@@ -13,19 +12,7 @@ from app.door.problems import problems
 from app.errors import NoClasses
 from app.maps.choice import Chosen, choose, find_index
 from app.maps.covering import Fill
-from app.maps.faithfulness import Curve, Trial
-
-
-class FaithfulnessCurve(BaseModel):
-    """The score of a class while patches are covered (deletion) or uncovered (insertion), most important first."""
-
-    fractions: list[float]  # of the patches, 0 to 1
-    scores: list[float]
-    random: list[float]  # mean over random orders
-    area: float  # under the scores
-    random_area: float  # mean of random_areas
-    random_areas: list[float]  # one for each random order
-    gain: float  # how much better than random_area: below it for deletion, above it for insertion
+from app.maps.faithfulness import FaithfulnessCurve, Trial
 
 
 class VerifyResponse(Chosen, ImageAnswer):
@@ -67,39 +54,27 @@ async def verify(
     record = await services.kept(id, request)
     index = find_index(record.maps, manifest.labels, choice.label)
     shown = choose(record.maps, manifest, choice.without("label"))
+    pixels, deadline = record.image.pixels, request.state.deadline
+    design = partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(pixels))
+    trial = await services.drawings.draw(design, deadline=deadline)
     running = services.coverer.run(
-        record.image.pixels,
-        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(record.image.pixels)),
+        pixels,
+        trial.covered,
         lambda logits: services.scoring.scores(logits)[index],
         fill=fill,
-        deadline=request.state.deadline,
+        deadline=deadline,
     )
-    trial, scores = await cancel_on_disconnect(request, running)
-    deletion, insertion = trial.curves(np.array(scores))
+    deletion, insertion = trial.curves(np.array(await cancel_on_disconnect(request, running)))
     return VerifyResponse(
         **shown.chosen.model_dump(exclude={"label"}),
         id=id,
         model=services.model_name,
         label=manifest.labels[index],
         index=index,
-        score=float(deletion.scores[0]),
+        score=deletion.scores[0],
         fill=fill,
         steps=len(deletion.fractions) - 1,
         random_orders=random_orders,
-        deletion=_answer(deletion, gain=-1),
-        insertion=_answer(insertion, gain=1),
-    )
-
-
-def _answer(curve: Curve, *, gain: int) -> FaithfulnessCurve:
-    """`gain` is the direction in which an area is better."""
-    random_area = sum(curve.random_areas) / len(curve.random_areas)
-    return FaithfulnessCurve(
-        fractions=curve.fractions.tolist(),
-        scores=curve.scores.tolist(),
-        random=curve.random.mean(axis=0).tolist(),
-        area=curve.area,
-        random_area=random_area,
-        random_areas=curve.random_areas,
-        gain=gain * (curve.area - random_area),
+        deletion=deletion,
+        insertion=insertion,
     )

@@ -99,5 +99,6 @@ def _areas(values: Values, record: Record, chunk: Chunk) -> tuple[float, float]:
     patch = chunk.manifest.tokens.patch
     under = filled(record.image.pixels, "mean", patch=patch)
     shown = cover(record.image.pixels, under, trial.covered, patch=patch)
-    deletion, insertion = trial.curves(chunk.score(shown, int(record.maps.classes[0])))
-    return deletion.area, insertion.area
+    deletion, reverse = chunk.score(shown, int(record.maps.classes[0]))[trial.image_of]
+    covered = trial.counts / trial.counts[-1]
+    return float(np.trapezoid(deletion, covered)), float(np.trapezoid(reverse[::-1], 1 - covered[::-1]))

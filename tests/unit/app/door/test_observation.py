@@ -8,9 +8,15 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from app.door.admission import Admission
+from app.door.cors import Cors
+from app.door.door import Door
+from app.door.keys import ApiKeys
 from app.door.observation import Observation
 from app.door.problems import respond_to
 from app.errors import Overloaded
+from app.lifecycle import Lifecycle
+from app.settings import Settings
 from app.telemetry.metrics import Metrics
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -36,7 +42,15 @@ async def broken(request: Request) -> Response:
 def client(metrics) -> TestClient:
     paths = {"/things/{id}": thing, "/readyz": thing, "/refused": refused, "/broken": broken}
     routes = [Route(path, answer) for path, answer in paths.items()]
-    app = Observation(Starlette(routes=routes), metrics=metrics, root_path="/vit")
+    door = Door(
+        Starlette(routes=routes),
+        settings=Settings(root_path="/vit"),
+        keys=ApiKeys((), metrics_port=0),
+        cors=Cors(()),
+        admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()),
+        model="a digest",
+    )
+    app = Observation(door, metrics=metrics, root_path="/vit")
     return TestClient(app, raise_server_exceptions=False)
 
 

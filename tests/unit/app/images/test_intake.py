@@ -38,7 +38,7 @@ def pool():
 
 def intake_of(pool: WorkerPool) -> Intake:
     quarantine = Quarantine(ttl_s=100, max_items=10)
-    pool._on_hang = quarantine.add
+    pool.on_hang = quarantine.add
     return Intake(pool=pool, quarantine=quarantine, max_memory=0, thumbnail_px=64)
 
 
@@ -156,24 +156,24 @@ def uploads_sent(monkeypatch):
 
 async def test_a_large_image_is_sent_once_and_counts_by_its_pixels(prepare, encode, pool, monkeypatch, uploads_sent):
     grown = []
-    monkeypatch.setattr(pool._lanes, "grow", lambda pixels, grow=pool._lanes.grow: grown.append(pixels) or grow(pixels))
+    monkeypatch.setattr(pool.lanes, "grow", lambda pixels, grow=pool.lanes.grow: grown.append(pixels) or grow(pixels))
     small, large = (encode(Image.new("RGB", size)) for size in ((2000, 2000), LARGE))
     assert [done.size for done in (*await prepare(small), *await prepare(large))] == [(2000, 2000), LARGE]
     assert uploads_sent == [len(small), len(large)]
     assert grown == [2001 * 2000]
-    assert pool._lanes._free_pixels == 5_000_000
+    assert pool.lanes._free_pixels == 5_000_000
 
 
 async def test_a_large_image_that_has_to_wait_for_another_is_sent_again(prepare, encode, pool, uploads_sent):
     large = encode(Image.new("RGB", LARGE))
-    await pool._lanes.enter(2_000_000)  # as another large image
+    await pool.lanes.enter(2_000_000)  # as another large image
     preparing = asyncio.ensure_future(prepare(large))
-    while not pool._lanes._waiting:
+    while not pool.lanes._waiting:
         await asyncio.sleep(0.01)
-    pool._lanes.leave(2_000_000)
+    pool.lanes.leave(2_000_000)
     assert (await preparing)[0].size == LARGE
     assert uploads_sent == [len(large)] * 2
-    assert pool._lanes._free_pixels == 5_000_000
+    assert pool.lanes._free_pixels == 5_000_000
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_the_largest_answer_fits_its_limit(encode):
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
     answer = preparer_of(spec, thumbnail_px=thumbnail_px)(encode(noise), even_large=True, thumbnail=True)
     pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec).pool
-    assert 0.2 * pool._max_answer_bytes < len(answer) < pool._max_answer_bytes
+    assert 0.2 * pool.max_answer_bytes < len(answer) < pool.max_answer_bytes
 
 
 @pytest.mark.parametrize("thumbnail", [True, False])

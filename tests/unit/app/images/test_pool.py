@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 
@@ -75,10 +76,10 @@ async def test_a_worker_that_fails_costs_one_request(end):
 
 async def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
     with worker_pool.started(boast, workers=3, unpack=partial(unpack_answer, shape=(8, 8))) as pool:
-        before = {**vars(pool._lanes)}
+        before = deepcopy(vars(pool.lanes))
         answers = await ask(pool, b"a", b"b")
         assert [type(answer) for answer in answers] == [GarbledAnswer, GarbledAnswer]
-        assert vars(pool._lanes) == before
+        assert vars(pool.lanes) == before
 
 
 async def test_a_loop_is_ended_and_the_others_are_answered():

@@ -11,10 +11,9 @@ from app.bundle import Bundle, load_bundle
 from app.inference import device, openvino
 from app.inference.cuda import engine as cuda
 from app.inference.device import open_model
-from app.inference.engine import DeviceError
+from app.inference.engine import DeviceError, Plan
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.settings import DEMO_BUNDLE, Settings
 from tests.support.engines import Watched
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from app.inference.combined import inputs
+from app.inference.combined import CombinedEngine
 
 
 def test_the_lean_graph_gives_what_the_explaining_one_gives(engine, images):
@@ -32,4 +32,11 @@ def test_answers_stay_in_later_runs(engine, images):
 
 
 def test_one_image_is_not_copied(images):
-    assert np.shares_memory(inputs("classify", images[:1])["images"], images[0])
+    class Seeing(CombinedEngine):
+        shapes = {}  # noqa: RUF012
+
+        def _rows(self, inputs):
+            assert np.shares_memory(inputs["images"], images[0])
+            return np.zeros((1, 0), np.float32)
+
+    assert Seeing().run("classify", images[:1]) == {}

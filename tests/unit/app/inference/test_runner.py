@@ -16,9 +16,8 @@ import pytest
 
 from app.errors import InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import GRAPHS
+from app.inference.engine import GRAPHS, Plan
 from app.inference.known_answer import WrongAnswer
-from app.inference.plan import Plan
 from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
@@ -52,7 +51,7 @@ class FakeModel:
         self.threads.add(threading.get_ident())
         return self
 
-    def open_streams(self, graph, images):
+    def open_streams(self, images):
         if self.broken:
             self.streams.count = 1
         else:

@@ -60,9 +60,9 @@ def test_a_temperature_divides_logits_and_changes_no_rank(z, t):
 @given(logits)
 def test_predictions_of_classes_are_those_of_the_ranking(z):
     ranked = scoring(len(z)).rank(z, top_k=3)
-    assert scoring(len(z)).predictions(z, [p.index for p in ranked]) == ranked
+    assert scoring(len(z)).predictions(scores(z, "softmax"), [p.index for p in ranked]) == ranked
     # A model without a head predicts nothing.
-    assert scoring(0).predictions(np.zeros(0, np.float32), np.zeros(0, np.int64)) == []
+    assert scoring(0).rank(np.zeros(0, np.float32), top_k=5) == []
 
 
 @given(st.floats(2.0**-99, 2.0**20, width=32))

@@ -23,13 +23,15 @@ def random_maps() -> Maps:
     rng = np.random.default_rng(0)
     evidence = rng.normal(size=(3, LAYERS, TOKENS)).astype(np.float32)
     rest = rng.normal(size=(3, 2)).astype(np.float32)
+    classes, logits = np.array([10, 3, 7]), rng.normal(size=len(MANIFEST.labels)).astype(np.float32)
+    logits[classes] = evidence.sum((1, 2)) + rest.sum(1) + np.array([0.5, 0, 0], np.float32)
     return make_maps(
         attention=rng.dirichlet(np.ones(TOKENS), (LAYERS, HEADS)).astype(np.float32),
         rollout=rng.dirichlet(np.ones(TOKENS)).astype(np.float32),
         evidence=evidence,
         evidence_rest=rest,
-        logits=evidence.sum((1, 2)) + rest.sum(1) + np.array([0.5, 0, 0], np.float32),
-        classes=np.array([10, 3, 7]),
+        logits=logits,
+        classes=classes,
     )
 
 

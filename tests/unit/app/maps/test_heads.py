@@ -15,7 +15,7 @@ def test_shares_of_the_logit_of_the_class_asked_for():
     maps = make_maps(
         attention=np.full((2, 1, 4), 0.25, np.float32),
         classes=np.array([4, 2]),
-        logits=np.array([4, -2], np.float32),
+        logits=np.array([9, 9, -2, 9, 4], np.float32),
         evidence_heads=np.array([[[1], [2]], [[3], [-1]]], np.float32),
         distance=np.array([[1.5], [2.5]], np.float32),
     )

@@ -12,10 +12,9 @@ from app.inference.cuda import driver, recording
 from app.inference.cuda import engine as module
 from app.inference.cuda.driver import DriverError
 from app.inference.cuda.engine import CudaEngine
-from app.inference.engine import DeviceError
+from app.inference.engine import DeviceError, Plan
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
-from app.inference.plan import Plan
 from app.settings import DEMO_BUNDLE
 
 
