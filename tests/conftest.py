@@ -114,9 +114,9 @@ def serve() -> Callable[..., TestClient]:
     return lambda **settings: TestClient(create_app(Settings(device="cpu", **settings)), raise_server_exceptions=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(serve: Callable[..., TestClient]) -> Iterator[TestClient]:
-    """The demo bundle with default settings."""
+    """The demo bundle with default settings, for tests that leave it as they find it."""
     with serve() as client:
         yield client
 
