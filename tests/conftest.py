@@ -1,7 +1,9 @@
 """What tests of several kinds share: the served demo model, pictures as bytes, and a small exported bundle."""
 
 import asyncio
+import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -16,9 +18,10 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
+from app.bundle import MANIFEST
 from app.lifecycle import Lifecycle
 from app.main import create_app
-from app.settings import Settings
+from app.settings import DEMO_BUNDLE, Settings
 from app.telemetry.metrics import Metrics
 from model.shapes import LABELS, draw
 from tests.catalogue import case
@@ -151,6 +154,19 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
             if not out.exists():
                 write(out)
         return out
+
+    return path
+
+
+@pytest.fixture
+def bundle_with(tmp_path: Path) -> Callable[..., Path]:
+    """A copy of a bundle, the demo's unless it is given, with other facts: `bundle_with(score="sigmoid")`."""
+
+    def path(source: Path = DEMO_BUNDLE, **facts: Any) -> Path:
+        bundle = Path(shutil.copytree(source, tmp_path / "bundle"))
+        manifest = json.loads((bundle / MANIFEST).read_text())
+        (bundle / MANIFEST).write_text(json.dumps(manifest | facts))
+        return bundle
 
     return path
 

@@ -72,6 +72,7 @@ def test_without_a_head_there_are_embeddings_and_maps(headless, result):
         assert headless.get(result["attention"] + query).status_code == 200, query
     report = headless.get(result["attention"] + "/report").json()
     assert (report["label"], report["predictions"], report["heads"]["contribution"]) == (None, [], None)
+    assert report["lens"] is None
     assert np.array(report["heads"]["entropy"]).shape == (2, 2)
     assert headless.get(result["attention"] + "?label=0").status_code == 422
 

@@ -41,7 +41,7 @@ def test_every_request_has_a_line_of_json_and_spans_where_the_environment_says_w
     bodies = (ExportTraceServiceRequest.FromString(body) for _, body in received)
     every = [span for body in bodies for of in body.resource_spans for scope in of.scope_spans for span in scope.spans]
     stages = {"receive", "decode", "queue", "inference", "store"}
-    assert {span.name for span in every} == {"POST /classify", "GET /attention/{id}", *stages}
+    assert {span.name for span in every} == {"POST /classify", "GET /attention/{id}", "render", *stages}
     spans = {span.name: span for span in every if span.trace_id.hex() == TRACE}
     request = spans.pop("POST /classify")
     assert request.parent_span_id.hex() == SPAN

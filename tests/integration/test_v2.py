@@ -1,7 +1,5 @@
 """The Open Inference Protocol, by tritonclient as it is, against the real server; and what no client would send."""
 
-import json
-import shutil
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -174,11 +172,8 @@ def test_maps_that_are_not_kept_have_no_id(client, monkeypatch):
     assert answer.json()["parameters"] == {"ids": ","}
 
 
-def test_a_model_of_the_hub_has_a_name_without_a_slash(serve, tmp_path):
-    bundle = shutil.copytree("app/demo", tmp_path / "bundle")
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    (bundle / "manifest.json").write_text(json.dumps(manifest | {"name": "org/shapes"}))
-    with serve(bundle=bundle) as client:
+def test_a_model_of_the_hub_has_a_name_without_a_slash(serve, bundle_with):
+    with serve(bundle=bundle_with(name="org/shapes")) as client:
         assert client.get("/model").json()["name"] == "org/shapes"
         answer = client.post("/v2/models/org--shapes/infer", json=head(PIXELS[:1]))
         assert (answer.status_code, answer.json()["model_name"]) == (200, "org--shapes")
