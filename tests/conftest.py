@@ -24,6 +24,7 @@ from app.main import create_app
 from app.settings import DEMO_BUNDLE, Settings
 from app.telemetry.metrics import Metrics
 from model.shapes import LABELS, draw
+from tests.benchmarks.server import running
 from tests.catalogue import case
 from tests.support.redis_server import RedisServer, running_redis
 
@@ -122,6 +123,13 @@ def client(serve: Callable[..., TestClient]) -> Iterator[TestClient]:
     """The demo bundle with default settings, for tests that leave it as they find it."""
     with serve() as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    """The address of a server in a process of its own, with default settings."""
+    with running() as server:
+        yield server.url
 
 
 @pytest.fixture

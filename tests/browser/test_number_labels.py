@@ -9,7 +9,7 @@ from tests.browser.stage import address, link, served, settle
 
 
 @pytest.fixture
-def server(bundle_with) -> Iterator[str]:
+def url(bundle_with) -> Iterator[str]:
     with running(bundle_with(labels=[str(index + 1) for index in range(12)])) as server:
         yield server.url
 
