@@ -1,7 +1,9 @@
 """What tests of several kinds share: the served demo model, pictures as bytes, and a small exported bundle."""
 
 import asyncio
+import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
@@ -17,11 +19,13 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
+from app.bundle import MANIFEST
 from app.lifecycle import Lifecycle
 from app.main import create_app
-from app.settings import Settings
+from app.settings import DEMO_BUNDLE, Settings
 from app.telemetry.metrics import Metrics
 from model.shapes import LABELS, draw
+from tests.benchmarks.server import running
 from tests.catalogue import case
 from tests.support.redis_server import RedisServer, running_redis
 
@@ -110,11 +114,18 @@ def serve() -> Callable[..., TestClient]:
     return lambda **settings: TestClient(create_app(Settings(device="cpu", **settings)), raise_server_exceptions=False)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(serve: Callable[..., TestClient]) -> Iterator[TestClient]:
-    """The demo bundle with default settings."""
+    """The demo bundle with default settings, for tests that leave it as they find it."""
     with serve() as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    """The address of a server in a process of its own, with default settings."""
+    with running() as server:
+        yield server.url
 
 
 @pytest.fixture
@@ -147,6 +158,19 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Once:
             if not out.exists():
                 write(out)
         return out
+
+    return path
+
+
+@pytest.fixture
+def bundle_with(tmp_path: Path) -> Callable[..., Path]:
+    """A copy of a bundle, the demo's unless it is given, with other facts: `bundle_with(score="sigmoid")`."""
+
+    def path(source: Path = DEMO_BUNDLE, **facts: Any) -> Path:
+        bundle = Path(shutil.copytree(source, tmp_path / "bundle"))
+        manifest = json.loads((bundle / MANIFEST).read_text())
+        (bundle / MANIFEST).write_text(json.dumps(manifest | facts))
+        return bundle
 
     return path
 

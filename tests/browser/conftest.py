@@ -8,18 +8,10 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.benchmarks.server import running
 from tests.browser.stage import settle
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[str]:
-    """The address of the service with the demo bundle."""
-    with running() as server:
-        yield server.url
 
 
 @pytest.fixture(scope="package")
@@ -41,9 +33,9 @@ def complaints() -> list[str]:
 
 
 @pytest.fixture
-def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
+def visit(browser, url, complaints) -> Iterator[Callable[..., Page]]:
     """Open the page: `visit("#id=...", viewport=..., color_scheme=...)`, each time in a context of its own."""
-    contexts, host = ExitStack(), urlsplit(server).netloc
+    contexts, host = ExitStack(), urlsplit(url).netloc
 
     def opened(fragment: str = "", **options):
         page = contexts.enter_context(browser.new_context(**options)).new_page()
@@ -52,7 +44,7 @@ def visit(browser, server, complaints) -> Iterator[Callable[..., Page]]:
         page.on("console", lambda message: complaints.extend(messages(message)))
         page.on("response", lambda r: complaints.extend(refusals(r)))
         page.on("request", lambda r: complaints.append(f"asks {r.url}") if elsewhere(r.url, host) else None)
-        page.goto(f"{server}/{fragment}")
+        page.goto(f"{url}/{fragment}")
         page.locator("#served b").wait_for()
         return page
 
@@ -82,8 +74,8 @@ def messages(message) -> list[str]:
     return [f"{message.type}: {message.text}"]
 
 
-def elsewhere(url: str, host: str) -> bool:
-    parts = urlsplit(url)
+def elsewhere(address: str, host: str) -> bool:
+    parts = urlsplit(address)
     return parts.scheme not in {"blob", "data"} and parts.netloc != host
 
 

@@ -12,7 +12,7 @@ OF_CLASSES = "#labels [value=evidence] [value=positive_evidence] #cover-part #re
 
 
 @pytest.fixture(scope="module")
-def server(headless_bundle: Path) -> Iterator[str]:
+def url(headless_bundle: Path) -> Iterator[str]:
     with running(headless_bundle) as server:
         yield server.url
 

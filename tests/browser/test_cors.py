@@ -21,14 +21,14 @@ KEY = {"X-API-Key": "key"}
 
 
 @pytest.fixture(scope="module")
-def service(server):
+def service(url):
     """It needs a key. It allows the origin of the demo's server, which stands for another site."""
-    with running(cors_origins=server, api_keys="key", max_upload_bytes=20_000) as service:
+    with running(cors_origins=url, api_keys="key", max_upload_bytes=20_000) as service:
         yield service.url
 
 
 @pytest.fixture
-def call(browser, server, service, star):
+def call(browser, url, service, star):
     """Call the service from a page of the site: `call("localhost", KEY)` from its other name, which is another origin.
 
     The policy of that page, which forbids calls, is not in force: that of the service is tested.
@@ -36,7 +36,7 @@ def call(browser, server, service, star):
 
     def called(host: str, headers: dict[str, str], body: bytes = star):
         page = context.new_page()
-        page.goto(f"{server.replace('127.0.0.1', host)}/livez")
+        page.goto(f"{url.replace('127.0.0.1', host)}/livez")
         return page.evaluate(CALL, [service, {**ASKS, **headers}, b64encode(body).decode()])
 
     with browser.new_context(bypass_csp=True) as context:

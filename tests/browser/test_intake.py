@@ -26,7 +26,8 @@ def refusal(page) -> str:
     return page.locator(".queue .refused .status").inner_text().replace("\n", " ")
 
 
-def test_a_picked_file_gets_labels_and_a_map(page, star):
+def test_every_sample_is_there_and_a_picked_file_gets_labels_and_a_map(page, star):
+    assert all(map(visible, page.locator("[data-sample] img").all()))
     pick(page, {"mine.jpg": star})
     settle(page)
     assert page.locator(".labels .name").first.inner_text() == "star"
@@ -82,28 +83,19 @@ def test_an_address_is_answered_with_a_sentence(page, event):
     assert toast.inner_text() == ""
 
 
-def test_every_sample_is_there(page):
-    assert all(map(visible, page.locator("[data-sample] img").all()))
-
-
-def test_a_text_file_is_refused_in_a_sentence_beside_it(page, star, complaints):
+def test_a_text_and_a_file_that_is_too_large_are_refused_in_sentences_beside_them(page, star, tmp_path, complaints):
     pick(page, {"notes.txt": b"hello", "a.jpg": star})
     settle(page)
     assert refusal(page).startswith("notes.txt This is not an image of an accepted type")
     assert page.locator(".labels .name").first.inner_text() == "star"  # the other file is not delayed
     page.get_by_role("button", name="Remove").click()
     assert page.locator(".queue li").count() == 1
-    assert complaints == ["415 /classify"]
-    complaints.clear()
-
-
-def test_a_file_that_is_too_large_is_refused_in_a_sentence(page, tmp_path, complaints):
     large = tmp_path / "large.jpg"
     large.write_bytes(bytes(33 * 2**20))
     page.set_input_files("#file", large)
     page.locator(".refused").wait_for()
     assert refusal(page) == "large.jpg The request body exceeds 33554432 bytes (VIT_MAX_UPLOAD_BYTES)."
-    assert complaints == ["413 /classify"]
+    assert complaints == ["415 /classify", "413 /classify"]
     complaints.clear()
 
 

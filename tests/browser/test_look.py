@@ -35,7 +35,7 @@ def test_no_page_scrolls_sideways(visit, width):
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_text_and_controls_have_contrast(visit, theme):
+def test_text_and_controls_have_contrast_and_the_focus_is_visible(visit, theme):
     page = visit(color_scheme=theme)
 
     def color(name: str) -> list[float]:
@@ -55,6 +55,9 @@ def test_text_and_controls_have_contrast(visit, theme):
     assert contrast(color("accent"), color("wash")) >= 4.5
     for edge in ("edge", "plus", "minus", "wrong"):
         assert contrast(color(edge), color("paper")) >= 3, edge
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
 
 
 def test_the_theme_follows_the_system_until_it_is_chosen(visit):
@@ -90,9 +93,3 @@ def test_everything_to_use_or_to_see_has_a_name(looking):
         e.querySelector("img")?.alt || "").trim() && e.alt !== "").map((e) => e.outerHTML)"""
     controls = looking.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]")
     assert controls.evaluate_all(nameless) == []
-
-
-def test_the_focus_is_visible(page):
-    page.keyboard.press("Tab")
-    page.keyboard.press("Tab")
-    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"

@@ -25,9 +25,10 @@ def test_evidence_for_a_label_and_against_another(looking):
     assert "against" not in asked(looking)
 
 
-def test_the_receipt_has_the_servers_numbers_and_adds_up(looking):
+def test_receipt_lens_and_report_have_the_servers_numbers_and_a_head_can_be_chosen(looking):
     looking.locator(".receipt").wait_for()
-    answer = served(looking, f"/attention/{asked_id(looking)}?method=evidence&format=json")["receipt"]
+    id = looking.locator(".queue .chosen").get_attribute("data-id")
+    answer = served(looking, f"/attention/{id}?method=evidence&format=json")["receipt"]
     rows = looking.locator(".receipt tr").all()
     written = {row.get_attribute("class"): read(row.locator(".number").inner_text()) for row in rows}
     assert written == pytest.approx(answer, abs=6e-4)
@@ -36,22 +37,12 @@ def test_the_receipt_has_the_servers_numbers_and_adds_up(looking):
     assert bars[1]["x"] + (bars[1]["width"] if answer["prefix"] < 0 else 0) == pytest.approx(
         bars[0]["x"] + (bars[0]["width"] if answer["patches"] > 0 else 0), abs=1.5
     )  # each bar starts where the one before it ended
-
-
-def asked_id(page) -> str:
-    return page.locator(".queue .chosen").get_attribute("data-id")
-
-
-def test_the_lens_ends_with_the_answer(looking):
     looking.locator(".lens").wait_for()
     row = looking.locator(".lens tbody tr").first
     assert (row.locator("th").inner_text(), row.locator("td").count()) == ("star", 6)
     assert row.locator("td").last.inner_text() == "100"
-
-
-def test_a_head_can_be_chosen_in_the_report(looking):
     looking.locator("#heads table").first.wait_for()
-    report = served(looking, f"/attention/{asked_id(looking)}/report")
+    report = served(looking, f"/attention/{id}/report")
     cell = looking.locator("#heads table").nth(1).locator("tr").nth(2).locator("td").nth(3)
     assert read(cell.inner_text()) == pytest.approx(report["heads"]["distance"][2][3], abs=6e-3)
     cell.click()

@@ -35,15 +35,12 @@ def test_a_link_of_evidence_restores_both_classes(looking, visit):
     assert other.locator("[name=against]").input_value() == against
 
 
-def test_the_address_restores_the_view_after_a_link_to_a_part_of_the_page(looking):
+def test_the_address_stays_after_a_link_to_a_part_of_the_page_and_can_be_copied(looking):
     before = link(looking)
     assert "id=" in before
     looking.click("#to-model")
     looking.wait_for_function("scrollY > 0")
     assert link(looking) == before
-
-
-def test_the_link_can_be_copied(looking):
     looking.context.grant_permissions(["clipboard-read", "clipboard-write"])
     looking.keyboard.press("ArrowUp")
     looking.click("#copy")

@@ -1,4 +1,4 @@
-"""What these tests share: servers in processes of their own, for clients of others, and a classified image."""
+"""What these tests share: a server that asks for a key, for clients of others, and a classified image."""
 
 import re
 from collections.abc import Iterator
@@ -31,15 +31,8 @@ def check_problem(response: Any) -> None:
 
 
 @pytest.fixture(scope="session")
-def url() -> Iterator[str]:
-    """The address of one with default settings."""
-    with running() as server:
-        yield server.url
-
-
-@pytest.fixture(scope="session")
 def guarded_url() -> Iterator[str]:
-    """The address of one that asks for KEY."""
+    """The address of a server in a process of its own that asks for KEY."""
     with running(api_keys=KEY) as server:
         yield server.url
 

@@ -1,10 +1,7 @@
 """POST /classify through the whole app, on the demo model."""
 
 import asyncio
-import json
-import shutil
 from io import BytesIO
-from pathlib import Path
 from unittest.mock import patch
 
 import pytest
@@ -75,12 +72,9 @@ def test_top_k_and_a_threshold_say_how_many_labels(client, star, query, given):
     assert client.get(result["attention"]).status_code == 200
 
 
-def test_a_multi_label_model_returns_several_labels_above_the_threshold(serve, star, tmp_path):
+def test_a_multi_label_model_returns_several_labels_above_the_threshold(serve, star, bundle_with):
     """The demo's scores, each label by itself."""
-    bundle = Path(shutil.copytree(DEMO_BUNDLE, tmp_path / "bundle"))
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    (bundle / "manifest.json").write_text(json.dumps(manifest | {"score": "sigmoid"}))
-    with serve(bundle=bundle) as client:
+    with serve(bundle=bundle_with(score="sigmoid")) as client:
         ranked, reached = (
             client.post(f"/classify?{query}", content=star).json()["results"][0]["predictions"]
             for query in ("top_k=12", "threshold=0.5")

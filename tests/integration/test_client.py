@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import shutil
 import subprocess
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
@@ -17,12 +16,12 @@ from PIL import Image
 
 from app.client.client import Client, ServiceProblem
 from app.client.command import main
-from tests.benchmarks.server import Process, running
+from model.demo.__main__ import write_images
 from tests.integration.conftest import KEY
-from tests.support.processes import eventually, program
+from tests.load import bulk
+from tests.load.replicas import Replica
 
 PICTURE = Path("docs/star.jpg")
-CLIENT = "import runpy; runpy.run_module('app.client', run_name='__main__')"
 
 
 @pytest.fixture
@@ -101,19 +100,10 @@ def test_standard_output_and_standard_input(guarded_url, images):
     assert {line.partition(b",")[0] for line in done.stdout.splitlines()[1:]} == {*names}
 
 
-def lines(out: Path) -> list[str]:
-    return out.read_text().splitlines() if out.exists() else []
-
-
-def test_the_client_waits_for_a_killed_server(images, tmp_path):
-    for i in range(600):  # so many take a while
-        shutil.copy(images / "a" / "01.png", images / "a" / f"copy{i:03}.png")
-    out = tmp_path / "o.csv"
-    with running() as server, program(CLIENT, server.url, images, "--concurrency", "4", "--out", out) as asking:
-        eventually(lambda: len(lines(out)) > 1)
-        server.kill()
-        server.wait()
-        assert len(lines(out)) < 632
-        with Process(port=server.port):
-            assert asking.wait(timeout=120) == 1  # the file that is no image
-    assert len(lines(out)) == len(set(lines(out))) == 632  # with the header
+def test_the_client_waits_for_a_killed_server(tmp_path, monkeypatch):
+    monkeypatch.setattr(bulk, "KILLS", 1)
+    write_images(tmp_path / "images", 200)
+    with patch.object(Replica, "revive", autospec=True, side_effect=Replica.revive) as revived:
+        run = bulk.killed(tmp_path / "images", tmp_path)
+    assert (revived.call_count, run.lost, run.twice) == (1, 0, 0)
+    assert run.right > 0.9

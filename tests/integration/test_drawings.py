@@ -2,23 +2,20 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
-
-@pytest.fixture(scope="module")
-def client(serve):
-    with serve(worker_threads=1) as client:
-        yield client
 
 
 @pytest.mark.parametrize("path", ["", "/wall", "/report"])
 def test_nothing_is_drawn_after_its_deadline_and_more_than_the_limit_are_refused(client, link, path, monkeypatch):
     drawings = client.app.state.services.drawings
-    drawings._pool.submit(time.sleep, 1)  # in the only thread
-    late = client.get(link + path, headers={"X-Request-Timeout": "0.1"})
-    assert (late.status_code, late.json()["type"]) == (503, "urn:vit-serve:problem:deadline-exceeded")
-    assert client.get(link + path).status_code == 200
+    with ThreadPoolExecutor(1) as pool, monkeypatch.context() as patch:
+        patch.setattr(drawings, "_pool", pool)
+        pool.submit(time.sleep, 1)  # in the only thread
+        late = client.get(link + path, headers={"X-Request-Timeout": "0.1"})
+        assert (late.status_code, late.json()["type"]) == (503, "urn:vit-serve:problem:deadline-exceeded")
+        assert client.get(link + path).status_code == 200
     monkeypatch.setattr(drawings, "_places", threading.Semaphore(0))
     refused = client.get(link + path)
     assert (refused.status_code, refused.json()["type"]) == (503, "urn:vit-serve:problem:overloaded")

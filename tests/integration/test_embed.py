@@ -72,8 +72,18 @@ def test_without_a_head_there_are_embeddings_and_maps(headless, result):
         assert headless.get(result["attention"] + query).status_code == 200, query
     report = headless.get(result["attention"] + "/report").json()
     assert (report["label"], report["predictions"], report["heads"]["contribution"]) == (None, [], None)
+    assert report["lens"] is None
     assert np.array(report["heads"]["entropy"]).shape == (2, 2)
     assert headless.get(result["attention"] + "?label=0").status_code == 422
+
+
+def test_without_a_head_the_open_inference_protocol_has_the_embedding(headless):
+    name = headless.get("/model").json()["name"]
+    (output,) = headless.get(f"/v2/models/{name}").json()["outputs"]
+    assert output == {"name": "embedding", "datatype": "FP32", "shape": [-1, 32]}
+    pixels = {"name": "images", "datatype": "UINT8", "shape": [1, 24, 40, 3], "data": [0] * 24 * 40 * 3}
+    answer = headless.post(f"/v2/models/{name}/infer", json={"inputs": [pixels]})
+    assert [len(output["data"]) for output in answer.json()["outputs"]] == [32]
 
 
 @pytest.mark.parametrize(

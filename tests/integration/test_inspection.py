@@ -1,9 +1,6 @@
 """GET /model/inspect: the model's own pictures, and the one that grows with use."""
 
-import json
-import shutil
 from io import BytesIO
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -54,10 +51,7 @@ def test_the_distances_include_every_explained_image(serve, oblong_bundle, encod
     assert drawn_after.content != drawn.content
 
 
-def test_a_bundle_may_have_no_pictures(serve, tmp_path, oblong_bundle):
-    bundle = Path(shutil.copytree(oblong_bundle, tmp_path / "bare"))
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    (bundle / "manifest.json").write_text(json.dumps(manifest | {"inspect": {}}))
-    with serve(bundle=bundle, max_batch=1) as client:
+def test_a_bundle_may_have_no_pictures(serve, bundle_with, oblong_bundle):
+    with serve(bundle=bundle_with(oblong_bundle, inspect={}), max_batch=1) as client:
         assert client.get("/model/inspect").json() == {"pictures": []}
         assert client.get("/model/inspect/filters").json()["detail"] == "The pictures of this model are: none."

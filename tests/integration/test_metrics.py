@@ -7,12 +7,6 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 
-@pytest.fixture(scope="module")
-def client(serve):
-    with serve(max_queue_images=2) as client:
-        yield client
-
-
 def samples(client) -> Counter:
     answer = client.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain")

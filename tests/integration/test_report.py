@@ -1,7 +1,5 @@
 """GET /attention/{id}/report on the demo model: the numbers of the maps, by layer and head."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -36,13 +34,6 @@ def test_the_lens_ends_at_the_answer(classified, report):
     assert scores.shape == (LAYERS, 5)
     assert scores[-1, 0] == pytest.approx(classified["predictions"][0]["score"], abs=1e-4)
     assert scores[0, 0] < scores[-1, 0]
-
-
-def test_a_model_without_a_lens_has_none(client, classified):
-    store = client.app.state.services.store
-    record = client.portal.call(store.get, classified["id"])
-    id = client.portal.call(store.put, replace(record, maps=replace(record.maps, lens=None)))
-    assert client.get(f"/attention/{id}/report").json()["lens"] is None
 
 
 def test_a_report_on_another_class(client, classified, report):

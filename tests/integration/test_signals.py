@@ -48,9 +48,11 @@ def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
 
 
 @pytest.mark.parametrize(
-    ("number", "settings", "status"), [(signal.SIGTERM, {}, 200), (signal.SIGINT, {"drain_timeout_s": 0}, 503)]
+    ("number", "settings", "status"),
+    [(signal.SIGTERM, {}, 200), (signal.SIGINT, {"drain_delay_s": 600, "drain_timeout_s": 0}, 503)],
 )
 def test_a_request_in_work_is_finished_unless_the_time_to_drain_is_over(star, number, settings, status):
+    """SIGINT, as of a person at a terminal, skips the delay before it."""
     with running(module=SLOW, **settings) as server, ThreadPoolExecutor(1) as pool:
         asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=20)
         eventually(lambda: metric(server.port, DECODED) == 1)
@@ -83,12 +85,6 @@ def test_unfinished_upload_gets_503_when_draining():
         assert ended(server)
 
 
-def test_sigint_skips_the_drain_delay():
-    with running(drain_delay_s=600) as server:
-        server.send_signal(signal.SIGINT)
-        assert ended(server)
-
-
 def test_a_second_signal_ends_it_at_once():
     with running(drain_delay_s=60) as server:
         server.send_signal(signal.SIGTERM)
@@ -97,11 +93,11 @@ def test_a_second_signal_ends_it_at_once():
         assert server.wait(60) == 128 + signal.SIGINT
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_it_starts_ends_it(number):
+def test_a_signal_while_it_starts_ends_it():
+    """tests/unit/app/test_early_signals.py has the other one."""
     with Process(module="tests.support.stalled_start") as server:
         eventually(lambda: server.output() == "loading\n")
-        server.send_signal(number)
+        server.send_signal(signal.SIGTERM)
         assert server.wait(60) == 0
         assert server.output() == "loading\n"
 

@@ -1,8 +1,7 @@
 """The Open Inference Protocol, by tritonclient as it is, against the real server; and what no client would send."""
 
-import json
-import shutil
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx
 import numpy as np
@@ -167,27 +166,14 @@ def classified(client) -> list[str]:
     return [line for line in client.get("/metrics").text.splitlines() if line.startswith(CLASSIFIED)]
 
 
-def test_maps_that_are_not_kept_have_no_id(serve):
-    with serve(store_max_bytes=1000) as client:  # less than one record takes
-        answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:2], parameters={"attention": True}))
-        assert answer.json()["parameters"] == {"ids": ","}
+def test_maps_that_are_not_kept_have_no_id(client, monkeypatch):
+    monkeypatch.setattr(client.app.state.services.store, "put", AsyncMock(return_value=None))
+    answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:2], parameters={"attention": True}))
+    assert answer.json()["parameters"] == {"ids": ","}
 
 
-def test_a_model_of_the_hub_has_a_name_without_a_slash(serve, tmp_path):
-    bundle = shutil.copytree("app/demo", tmp_path / "bundle")
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    (bundle / "manifest.json").write_text(json.dumps(manifest | {"name": "org/shapes"}))
-    with serve(bundle=bundle) as client:
+def test_a_model_of_the_hub_has_a_name_without_a_slash(serve, bundle_with):
+    with serve(bundle=bundle_with(name="org/shapes")) as client:
         assert client.get("/model").json()["name"] == "org/shapes"
         answer = client.post("/v2/models/org--shapes/infer", json=head(PIXELS[:1]))
         assert (answer.status_code, answer.json()["model_name"]) == (200, "org--shapes")
-
-
-def test_without_a_head_the_embedding_is_declared(serve, headless_bundle):
-    with serve(bundle=headless_bundle) as client:
-        name = client.get("/model").json()["name"]
-        (output,) = client.get(f"/v2/models/{name}").json()["outputs"]
-        assert output == {"name": "embedding", "datatype": "FP32", "shape": [-1, 32]}
-        height, width = client.get("/model").json()["manifest"]["image"]["size"]
-        answer = client.post(f"/v2/models/{name}/infer", json=head(np.zeros((1, height, width, 3), np.uint8)))
-        assert [len(output["data"]) for output in answer.json()["outputs"]] == [32]
