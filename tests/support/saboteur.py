@@ -10,8 +10,8 @@ from app.images.decode import LargeImage
 from app.images.fork_server import Work
 from app.images.messages import pack_answer
 
-CRASH, EXIT, SPIN, SLEEP, PAUSE, GARBLE, HOARD, HANG_UP = (
-    f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "garble", "hoard", "hang up")
+CRASH, EXIT, SPIN, SLEEP, PAUSE, HOARD, HANG_UP = (
+    f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "hoard", "hang up")
 )
 
 
@@ -33,8 +33,6 @@ class Saboteur:
             time.sleep(600)
         if data.endswith(PAUSE):
             time.sleep(1)
-        if data.endswith(GARBLE):
-            return b"\xff" * 100
         if data.endswith(HANG_UP):  # and live on
             os.closerange(3, 100)
             time.sleep(600)

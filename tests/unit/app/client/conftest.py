@@ -10,6 +10,10 @@ TYPE = "urn:vit-serve:problem:"
 SHOWN = {"width": 1, "height": 1, "format": "PNG"}
 
 
+def as_json(content: object, status: int = 200) -> Answered:
+    return status, {}, json.dumps(content).encode()
+
+
 def problem(status: int, kind: str = "unusable-image") -> dict[str, Any]:
     return {"type": TYPE + kind, "title": "Refused", "status": status, "detail": f"This is {kind}."}
 
@@ -19,19 +23,21 @@ class Service:
     image; `first` has answers that come before. `asked` has the path, images and API key of every request.
     """
 
-    def __init__(self, host: str, *, digest: str = "0123456789abcdef") -> None:
-        self.url = f"http://{host}"
-        self.model = {"name": "m", "digest": digest, "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
+    url = "http://service.test"
+
+    def __init__(self) -> None:
+        self.model = {"name": "m", "digest": "0123456789abcdef", "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
         self.first: list[Answered] = []
         self.asked: list[tuple[str, list[bytes], str | None]] = []
         self.answers: dict[str, Answered | Callable[[bytes], dict[str, Any]]] = {
-            "/model": (200, {}, json.dumps(self.model).encode()),
+            "/model": as_json(self.model),
             "/classify": self.result,
             "/embed": lambda image: {"embedding": [len(image), 1.0], "image": SHOWN},
         }
         self.too_large = 2**40  # bytes of a request that a proxy refuses
 
     def answer(self, request: httpx.Request) -> httpx.Response:
+        assert request.url.host == "service.test"
         body = request.read()
         images = [part.split(b"\r\n\r\n", 1)[1] for part in body.split(b"\r\n--")[:-1]]
         self.asked.append((request.url.path, images, request.headers.get("X-API-Key")))
@@ -50,25 +56,12 @@ class Service:
         results = [outcome(image) for image in images]
         if all("error" in result for result in results):
             found = results[0]["error"]
-            return found["status"], {}, json.dumps(found).encode()
-        return 200, {}, json.dumps({"model": self.model, "results": results}).encode()
+            return as_json(found, found["status"])
+        return as_json({"model": self.model, "results": results})
 
 
 @pytest.fixture
-def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Service]:
-    services: dict[str, Service] = {}
-
-    def start(**options: Any) -> Service:
-        host = f"service{len(services)}.test"
-        services[host] = Service(host, **options)
-        return services[host]
-
-    monkeypatch.setattr(
-        httpx.HTTPTransport, "handle_request", lambda _, request: services[request.url.host].answer(request)
-    )
-    return start
-
-
-@pytest.fixture
-def service(serve: Callable[..., Service]) -> Service:
-    return serve()
+def service(monkeypatch: pytest.MonkeyPatch) -> Service:
+    service = Service()
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda _, request: service.answer(request))
+    return service

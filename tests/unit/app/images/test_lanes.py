@@ -38,12 +38,7 @@ async def settle() -> None:
     [
         (2, 2, "a b c | leave:0", "a b | c"),  # as many as there are workers
         (2, 2, "a:10 b:10 small | leave:10", "a small | b"),  # large ones leave a worker to small ones
-        (
-            4,
-            2,
-            "a b c large:10 | leave:10 | leave:0",
-            "a b large | | c",
-        ),  # small ones are bounded and leave workers too
+        (4, 2, "a b c large:10 | leave:10 | leave:0", "a b large | | c"),  # small ones leave workers to large ones
         (1, 1, "large:100", "large"),  # a single worker does large ones too
         (4, 4, "a:60 b:60 c:10 small | leave:60", "a small | b c"),  # large ones wait in their order: c would fit
     ],

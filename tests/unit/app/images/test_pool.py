@@ -9,17 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
+from unittest.mock import AsyncMock, Mock
 
 import pytest
+from PIL import Image
 
+from app.images import pool as pool_module
 from app.images.messages import GarbledAnswer, unpack_answer
-from app.images.pool import WorkerFailed, WorkerPool, WorkerTimedOut
+from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
 from app.machine import IMAGES_NICENESS
-from tests.support import worker_pool
+from tests.support import saboteur, worker_pool
 from tests.support.processes import eventually, program
 from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, boast, whoami
+from tests.support.specs import preparer_of, spec_of
 
+UNPACK = partial(unpack_answer, shape=(8, 8))
 started = partial(worker_pool.started, Saboteur(whoami))
 until = partial(eventually, seconds=20)
 
@@ -75,11 +80,13 @@ async def test_a_worker_that_fails_costs_one_request(end):
 
 
 async def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
-    with worker_pool.started(boast, workers=3, unpack=partial(unpack_answer, shape=(8, 8))) as pool:
+    """And is ended, as after every garbled answer."""
+    with worker_pool.started(boast, workers=3, unpack=UNPACK) as pool:
         before = deepcopy(vars(pool.lanes))
         answers = await ask(pool, b"a", b"b")
         assert [type(answer) for answer in answers] == [GarbledAnswer, GarbledAnswer]
         assert vars(pool.lanes) == before
+        assert [worker.is_ready() for worker in pool._workers].count(False) == 2
 
 
 async def test_a_loop_is_ended_and_the_others_are_answered():
@@ -87,6 +94,17 @@ async def test_a_loop_is_ended_and_the_others_are_answered():
         answers = await ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
         assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, WorkerTimedOut, bytes, bytes]
         assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 8)}) == 2
+
+
+async def test_an_upload_on_which_a_worker_hangs_is_told_even_if_its_caller_has_left():
+    upload, told = Upload(SPIN), AsyncMock()
+    with started(timeout_s=0.3, on_hang=told) as pool:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.1):
+                await pool.run(upload, thumbnail=True)
+        while not told.called:
+            await asyncio.sleep(0.05)
+    told.assert_awaited_once_with(upload)
 
 
 async def test_waiting_for_a_worker_does_not_count():
@@ -132,6 +150,30 @@ async def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed(single)
     os.kill(first, signal.SIGKILL)
     until(lambda: is_gone(first))
     assert worker_of((await ask(single, b"b"))[0]) != first
+
+
+@pytest.mark.parametrize("victim", [lambda pool: pool._workers[0].process, lambda pool: pool._fork_server._process.pid])
+async def test_a_process_that_is_killed_from_outside_costs_what_is_in_work(single, victim):
+    (worker,) = single._workers
+    worker_of((await ask(single, b"a"))[0])
+    answers = asyncio.ensure_future(ask(single, SPIN))
+    await asyncio.to_thread(until, lambda: not single._idle and state(worker.process) == "R")
+    os.kill(victim(single), signal.SIGKILL)
+    assert [type(answer) for answer in await answers] == [WorkerKilled]
+    worker_of((await ask(single, b"b"))[0])
+
+
+async def test_a_worker_that_cannot_be_replaced_is_asked_last(tmp_path):
+    full = tmp_path / "full"
+    with worker_pool.started(saboteur.ForkUnlessFull(whoami, full)) as pool:
+        full.touch()
+        process = pool._idle[-1].process  # the next to be asked
+        os.kill(process, signal.SIGKILL)
+        until(lambda: is_gone(process))
+        answers = [answer for _ in range(3) for answer in await ask(pool, b"x")]
+        assert [type(answer) for answer in answers] == [ChildProcessError, bytes, bytes]
+        full.unlink()
+        assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 8)}) == 2
 
 
 async def test_threads_that_find_the_same_fork_server_ended_start_one_other():
@@ -216,6 +258,46 @@ async def test_a_caller_that_leaves_takes_no_worker_with_it():
             task.cancel()
         worker_of((await ask(pool, b"y"))[0])
         assert {worker.process for worker in pool._workers} == workers
+
+
+LARGE = (2001, 2000)
+
+
+@pytest.fixture
+def decoding() -> Iterator[WorkerPool]:
+    """What its workers do is what they do in the service."""
+    with worker_pool.started(preparer_of(spec_of((8, 8))), unpack=UNPACK) as pool:
+        yield pool
+
+
+@pytest.fixture
+def uploads_sent(monkeypatch):
+    """The bytes of each upload that has been sent to a worker."""
+    send = AsyncMock(wraps=pool_module._send)
+    monkeypatch.setattr(pool_module, "_send", send)
+    return lambda: [len(upload) for _, _, upload in (call.args for call in send.mock_calls) if len(upload)]
+
+
+async def test_a_large_image_is_sent_once_and_counts_by_its_pixels(decoding, encode, monkeypatch, uploads_sent):
+    grow = Mock(wraps=decoding.lanes.grow)
+    monkeypatch.setattr(decoding.lanes, "grow", grow)
+    small, large = (encode(Image.new("RGB", size)) for size in ((2000, 2000), LARGE))
+    assert [done.size for done in (*await ask(decoding, small), *await ask(decoding, large))] == [(2000, 2000), LARGE]
+    assert uploads_sent() == [len(small), len(large)]
+    grow.assert_called_once_with(2001 * 2000)
+    assert decoding.lanes._free_pixels == 5_000_000
+
+
+async def test_a_large_image_that_has_to_wait_for_another_is_sent_again(decoding, encode, uploads_sent):
+    large = encode(Image.new("RGB", LARGE))
+    await decoding.lanes.enter(2_000_000)  # as another large image
+    preparing = asyncio.ensure_future(ask(decoding, large))
+    while not decoding.lanes._waiting:
+        await asyncio.sleep(0.01)
+    decoding.lanes.leave(2_000_000)
+    assert (await preparing)[0].size == LARGE
+    assert uploads_sent() == [len(large)] * 2
+    assert decoding.lanes._free_pixels == 5_000_000
 
 
 KILLED = """

@@ -32,11 +32,6 @@ def no_time(monkeypatch):
     monkeypatch.setattr(module, "WARM_UP_S", 0.0)
 
 
-@pytest.fixture
-def batches_pay(monkeypatch):
-    monkeypatch.setattr("app.inference.batch_cost.LatencyModel.best", property(lambda latency: latency.sizes[-1]))
-
-
 def off(graph, outputs):
     outputs["logits"] *= 1.01
 
@@ -223,30 +218,6 @@ def test_a_run_on_a_stream_has_at_most_the_images_that_the_settings_allow(watche
     assert small.streams.images == [1, 2]
 
 
-def test_images_for_which_memory_was_short_on_a_stream_are_run_one_by_one(with_streams, streams):
-    for size in with_streams.streams.images:
-        with_streams.open_streams(size)
-    plan = with_streams.plan("classify", 9)
-    assert with_streams.allows(plan)
-    with_streams.forbid("classify", plan.images)
-    assert not with_streams.allows(plan)
-    assert with_streams.plan("classify", 9) == with_streams.split(plan, 3) == Plan("classify", 1, streams)
-
-
-@pytest.mark.parametrize("fault", ["wrong numbers", "no memory"])
-@pytest.mark.usefixtures("batches_pay")
-def test_where_streams_fail_images_are_run_one_by_one(with_streams, streams, open_engine, caplog, fault):
-    if fault == "wrong numbers":
-        streams.after = off
-    else:
-        open_engine.side_effect = RuntimeError("could not allocate memory")
-    with_streams.warm_up(PLENTY)
-    assert not with_streams.open_streams(1)
-    assert "there are no streams with 1 images per run: " in caplog.text
-    alone = Plan("classify", 1)
-    assert with_streams.plan("classify", 5) == with_streams.split(Plan("classify", 1, streams), 1) == alone
-
-
 def test_all_that_runs_images_is_tested_in_turn(with_streams, streams):
     with_streams.open_streams(4)
     tests = [with_streams.next_self_test() for _ in range(8)]
@@ -283,7 +254,8 @@ def test_streams_that_have_failed_with_one_graph_stay_closed_and_those_for_less_
     streams.after = lambda ran, outputs: None
     assert not with_streams.open_streams(fails)
     assert not with_streams.allows(Plan("classify", 4, streams))
-    assert with_streams.plan("classify", 8) == Plan("classify", 1, streams if fails > 1 else None)
+    alone = Plan("classify", 1, streams if fails > 1 else None)
+    assert with_streams.plan("classify", 8) == with_streams.split(Plan("classify", 4, streams), 4) == alone
 
 
 @pytest.mark.parametrize(("allowed", "count"), [(140, 2), (139, 1)])

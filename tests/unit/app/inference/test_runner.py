@@ -1,4 +1,4 @@
-"""app/inference/runner.py with a batcher, against a model that can be held and watched."""
+"""app/inference/runner.py with a batcher and a model, on an engine that can be held and watched."""
 
 import asyncio
 import os
@@ -7,8 +7,6 @@ import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import cycle
-from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
@@ -16,24 +14,27 @@ import pytest
 
 from app.errors import InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import GRAPHS, Plan
+from app.inference.engine import GRAPHS, Engine
 from app.inference.known_answer import WrongAnswer
+from app.inference.model import Model
 from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 from tests.support.processes import eventually
 
+pytestmark = pytest.mark.usefixtures("batches_pay")
 NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 POISON = 13  # the pixel of one that fails, where a test says so
+KNOWN = 255  # the pixel of the known image
 
 
-class FakeModel:
+class FakeEngine(Engine):
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
-    def __init__(self, largest: int = 4, streams: int = 1) -> None:
-        self.largest = largest
-        self.streams = SimpleNamespace(count=streams, images=(1, 4))
-        self.streams_open: set[int] = set()
+    provider = "fake"
+    pads = True  # so batches are of any size, and no size is checked first
+
+    def __init__(self) -> None:
         self.scale = np.float32(1)
         self.batches: list[tuple[str, list[int]]] = []
         self.threads: set[int] = set()
@@ -42,68 +43,35 @@ class FakeModel:
         self.entered = threading.Event()
         self.faults: dict[int, Exception] = {}  # by the pixel of the image that causes it
         self.fits = 1000  # images; there is no memory for more
-        self.self_tests = cycle(GRAPHS)
         self.probes: list[str] = []  # graphs
         self.broken: Exception | None = None  # what the known image finds
-        self.met: threading.Barrier | None = None  # of streams: as many runs have to be under way
+        self.met: threading.Barrier | None = None  # as many runs have to be under way
 
-    def opened(self):
-        self.threads.add(threading.get_ident())
-        return self
-
-    def open_streams(self, images):
-        if self.broken:
-            self.streams.count = 1
-        else:
-            self.streams_open.add(images)
-        return not self.broken
-
-    def plan(self, graph, waiting, *, others, running):
-        if self.streams.count > 1:
-            images = 4 if 4 in self.streams_open and waiting >= 4 else 1
-            if images in self.streams_open and waiting + others + len(running) > 1:
-                return Plan(graph, images, self)
-            return None if running else Plan(graph, 1)
-        return None if running else Plan(graph, min(waiting, self.largest))
-
-    def split(self, plan, images):
-        return Plan(plan.graph, 1, self) if plan.streamed else Plan(plan.graph, min(images, self.largest))
-
-    def expected(self, plan):
-        return 0.0
-
-    def forbid(self, graph, images):
-        self.largest = max(images // 2, 1)
-        return self.largest
-
-    def allows(self, plan):
-        return plan.images <= self.largest
-
-    def next_self_test(self):
-        return Plan(next(self.self_tests), 1)
-
-    def probe(self, plan):
-        self.probes.append(plan.graph)
-        if self.broken:
-            raise self.broken
-
-    def run(self, plan, images):
+    def run(self, graph, images):
         images = np.stack(images)
-        self.threads.add(threading.get_ident())
         pixels = images[:, 0, 0, 0].tolist()
-        self.batches.append((plan.graph, pixels))
+        if KNOWN in pixels:
+            self.probes.append(graph)
+            if self.broken:
+                raise self.broken
+        else:
+            self._run(graph, pixels)
+        logits = images[:, 0, 0, :1].astype(np.float32) * self.scale
+        logits[logits == NOT_FINITE] = np.nan
+        return {"logits": logits}
+
+    def _run(self, graph, pixels):
+        self.threads.add(threading.get_ident())
+        self.batches.append((graph, pixels))
+        if self.met:
+            self.met.wait(10)
         self.entered.set()
         assert self.gate.wait(10)
-        if plan.streamed and self.met:
-            self.met.wait(10)
-        if len(images) > self.fits:
+        if len(pixels) > self.fits:
             raise MemoryError
         for pixel in pixels:
             if pixel in self.faults:
                 raise self.faults[pixel]
-        logits = images[:, 0, 0, :1].astype(np.float32) * self.scale
-        logits[logits == NOT_FINITE] = np.nan
-        return {"logits": logits}
 
 
 def image(value: int) -> np.ndarray:
@@ -111,78 +79,89 @@ def image(value: int) -> np.ndarray:
 
 
 @pytest.fixture
-def model() -> FakeModel:
-    return FakeModel()
+def engine() -> FakeEngine:
+    return FakeEngine()
 
 
 @asynccontextmanager
-async def running(model: FakeModel, lifecycle: Lifecycle) -> AsyncIterator[Batcher]:
-    """The batcher of a runner, `model.runner`, which is stopped afterwards."""
-    runner = model.runner = Runner(batcher=Batcher(), lifecycle=lifecycle)
-    assert runner.start(model.opened) is model
+async def running(engine: FakeEngine, lifecycle: Lifecycle, *, max_batch: int = 4, **streams) -> AsyncIterator[Runner]:
+    """A runner of `engine.model`, which is stopped afterwards."""
+    runner = Runner(batcher=Batcher(), lifecycle=lifecycle)
+    known = Mock(images=lambda count: [image(KNOWN)] * count)
+
+    def open_model() -> Model:
+        engine.threads.add(threading.get_ident())
+        return Model(engine=engine, known=known, max_batch=max_batch, **streams)
+
+    engine.model = runner.start(open_model)
     try:
-        yield runner.batcher
+        yield runner
     finally:
-        model.gate.set()
+        engine.gate.set()
         await asyncio.to_thread(runner.stop)
         assert not any(thread.is_alive() for thread in runner._threads)
 
 
-def start_all(batcher, *values):
-    return [asyncio.ensure_future(batcher.run("classify", image(value))) for value in values]
+def start_all(runner, *values):
+    return [asyncio.ensure_future(runner.batcher.run("classify", image(value))) for value in values]
 
 
-async def held(model, batcher):
-    """Occupy the model, so that what follows has to wait."""
-    model.gate.clear()
-    (first,) = start_all(batcher, 0)
-    await asyncio.to_thread(model.entered.wait, 10)
+async def held(engine, runner):
+    """Occupy the engine, so that what follows has to wait."""
+    engine.gate.clear()
+    (first,) = start_all(runner, 0)
+    await asyncio.to_thread(engine.entered.wait, 10)
     return first
 
 
-async def test_images_that_wait_for_streams_are_run_side_by_side(lifecycle):
-    model = FakeModel(streams=2)
-    both_run = threading.Barrier(2)
-    async with running(model, lifecycle) as batcher:
-        first = await held(model, batcher)
-        assert not model.streams_open  # for a single image they would only take memory
-        rest = start_all(batcher, 1, 2, 3, 4)
-        await asyncio.to_thread(eventually, lambda: model.streams_open)
-        model.met = both_run
-        model.gate.set()
+async def until(condition) -> None:
+    await asyncio.to_thread(eventually, condition)
+
+
+async def test_images_that_wait_for_streams_are_run_side_by_side(engine, lifecycle):
+    on_streams, both_run = FakeEngine(), threading.Barrier(2)
+    on_streams.met = both_run
+    async with running(engine, lifecycle, streams=2, open_engine=lambda **_: on_streams) as runner:
+        first = await held(engine, runner)
+        assert not engine.model.streams.plans()  # for a single image they would only take memory
+        rest = start_all(runner, 1, 2, 3, 4)
+        await until(engine.model.streams.plans)
+        engine.gate.set()
         answers = await asyncio.gather(first, *rest)
     assert [answer["logits"].tolist() for answer in answers] == [[0], [1], [2], [3], [4]]
-    assert all(len(pixels) == 1 for _, pixels in model.batches)
+    assert all(len(pixels) == 1 for _, pixels in on_streams.batches)
     assert both_run.broken is False
-    assert len(model.threads) == 2
+    assert len(engine.threads | on_streams.threads) == 2
 
 
-@pytest.mark.parametrize(("fits", "alone"), [(4, 1), (3, 9)])
-async def test_a_run_on_a_stream_has_several_images_if_there_is_memory_for_them(lifecycle, fits, alone):
-    model = FakeModel(streams=2)
-    async with running(model, lifecycle) as batcher:
-        first = await held(model, batcher)
-        rest = start_all(batcher, *range(1, 9))
-        await asyncio.to_thread(eventually, lambda: model.streams_open == {1, 4})
-        model.fits = fits
-        model.gate.set()
+@pytest.mark.parametrize(("fits", "alone"), [(4, 0), (3, 8)])
+async def test_a_run_on_a_stream_has_several_images_if_there_is_memory_for_them(engine, lifecycle, fits, alone):
+    on_streams = FakeEngine()
+    on_streams.fits = fits
+    on_streams.gate.clear()
+    async with running(engine, lifecycle, streams=2, open_engine=lambda **_: on_streams) as runner:
+        first = await held(engine, runner)
+        rest = start_all(runner, *range(1, 9))
+        await until(lambda: {plan.images for plan in engine.model.streams.plans()} == {1, 4})
+        engine.gate.set()
+        await until(lambda: len(on_streams.batches) == 2)
+        on_streams.gate.set()
         answers = await asyncio.gather(first, *rest)
     assert [answer["logits"].tolist() for answer in answers] == [[value] for value in range(9)]
-    sizes = [len(pixels) for _, pixels in model.batches]
-    assert set(sizes) == {1, 4}
-    assert sizes.count(1) == alone
+    assert [len(pixels) for _, pixels in on_streams.batches] == [4, 4] + [1] * alone
+    assert engine.model.streams.images == ([1] if alone else [1, 4])  # from now on
 
 
-async def test_streams_that_do_not_open_leave_one_run_at_a_time(lifecycle):
-    model = FakeModel(streams=2)
-    model.broken = RuntimeError("no memory")
-    async with running(model, lifecycle) as batcher:
-        first = await held(model, batcher)
-        rest = start_all(batcher, 1, 2)
-        await asyncio.to_thread(eventually, lambda: model.streams.count == 1)
-        model.gate.set()
+async def test_where_streams_do_not_open_images_are_run_one_by_one(engine, lifecycle, caplog):
+    no_memory = Mock(side_effect=RuntimeError("no memory"))
+    async with running(engine, lifecycle, streams=2, open_engine=no_memory) as runner:
+        first = await held(engine, runner)
+        rest = start_all(runner, 1, 2)
+        await until(lambda: engine.model.sizes("classify") == [1])
+        engine.gate.set()
         await asyncio.gather(first, *rest)
-    assert model.batches == [("classify", [0]), ("classify", [1, 2])]
+    assert engine.batches == [("classify", [0]), ("classify", [1]), ("classify", [2])]
+    assert "there are no streams with 1 images per run: no memory" in caplog.text
     assert lifecycle.reason is None
 
 
@@ -222,12 +201,12 @@ def test_all_threads_of_an_engine_yield_to_answers(kind):
     assert niceness.strip() == str({os.nice(0) + MODEL_NICENESS})
 
 
-async def together(model, batcher, *values):
+async def together(engine, runner, *values):
     """The results of the images of one batch, each a number or an exception."""
-    first = await held(model, batcher)
-    rest = start_all(batcher, *values)
+    first = await held(engine, runner)
+    rest = start_all(runner, *values)
     await asyncio.sleep(0)
-    model.gate.set()
+    engine.gate.set()
     answers = await asyncio.gather(*rest, return_exceptions=True)
     await asyncio.wait([first])
     return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in answers]
@@ -236,43 +215,43 @@ async def together(model, batcher, *values):
 @pytest.mark.parametrize(
     ("bad", "again"), [(POISON, [[1], [POISON], [3], [4]]), (NOT_FINITE, [])], ids=["an exception", "NaN"]
 )
-async def test_of_a_failed_batch_only_the_image_that_causes_it_fails(model, lifecycle, caplog, bad, again):
-    model.faults[POISON] = RuntimeError("poison")
-    async with running(model, lifecycle) as batcher:
-        answers = await together(model, batcher, 1, bad, 3, 4)
+async def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lifecycle, caplog, bad, again):
+    engine.faults[POISON] = RuntimeError("poison")
+    async with running(engine, lifecycle) as runner:
+        answers = await together(engine, runner, 1, bad, 3, 4)
     assert isinstance(answers.pop(1), InferenceFailed)
     assert answers == [1, 3, 4]
-    assert model.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
-    assert len(model.probes) == 1
+    assert engine.batches[1:] == [("classify", values) for values in ([1, bad, 3, 4], *again)]
+    assert len(engine.probes) == 1
     assert lifecycle.reason is None
     assert ("NaN or infinity for 1 of 4 images" in caplog.text) == (bad == NOT_FINITE)
 
 
-async def test_finite_numbers_with_an_infinite_sum_are_answered(model, lifecycle):
-    model.scale = np.float32(2e38)
-    async with running(model, lifecycle) as batcher:
-        assert await together(model, batcher, 1, 1, 1) == [pytest.approx(2e38)] * 3
-    assert model.probes == []
+async def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
+    engine.scale = np.float32(2e38)
+    async with running(engine, lifecycle) as runner:
+        assert await together(engine, runner, 1, 1, 1) == [pytest.approx(2e38)] * 3
+    assert engine.probes == []
 
 
-async def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(model, lifecycle):
+async def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
     """The rest of a batch that was too large too."""
-    model.largest, model.fits = 8, 2
-    async with running(model, lifecycle) as batcher:
-        assert await together(model, batcher, *range(8)) == [*range(8)]
-        model.entered.clear()
-        assert await together(model, batcher, 8, 9, 10) == [8, 9, 10]
-    sizes = [len(batch) for _, batch in model.batches]
+    engine.fits = 2
+    async with running(engine, lifecycle, max_batch=8) as runner:
+        assert await together(engine, runner, *range(8)) == [*range(8)]
+        engine.entered.clear()
+        assert await together(engine, runner, 8, 9, 10) == [8, 9, 10]
+    sizes = [len(batch) for _, batch in engine.batches]
     assert sizes == [1, 8, 4, 2, 2, 2, 2, 1, 2, 1]
     assert lifecycle.reason is None
 
 
-async def test_a_single_image_without_memory_is_overloaded(model, lifecycle):
-    model.fits = 0
-    async with running(model, lifecycle) as batcher:
-        (answer,) = await together(model, batcher, 1)
+async def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
+    engine.fits = 0
+    async with running(engine, lifecycle) as runner:
+        (answer,) = await together(engine, runner, 1)
     assert isinstance(answer, Overloaded)
-    assert len(model.probes) == 2
+    assert len(engine.probes) == 2
     assert lifecycle.reason is None
 
 
@@ -288,29 +267,28 @@ async def test_a_single_image_without_memory_is_overloaded(model, lifecycle):
     ids=repr,
 )
 async def test_a_broken_engine_fails_the_service_and_all_waiting_images(
-    model, lifecycle, caplog, fault, broken, reason
+    engine, lifecycle, caplog, fault, broken, reason
 ):
-    model.largest = 2
-    model.faults[POISON], model.broken = fault, broken
+    engine.faults[POISON], engine.broken = fault, broken
     failures = []
     lifecycle.when_failed(lambda: failures.append(threading.current_thread().name))
-    async with running(model, lifecycle) as batcher:
-        answers = await together(model, batcher, POISON, 1, 2, 3)
+    async with running(engine, lifecycle, max_batch=2) as runner:
+        answers = await together(engine, runner, POISON, 1, 2, 3)
         with pytest.raises(Unavailable, match=reason):
-            await batcher.run("classify", image(9))
+            await runner.batcher.run("classify", image(9))
     assert [type(answer) for answer in answers[1:]] == [Unavailable] * 3
     assert lifecycle.failure == reason
     assert failures == ["engine"]
     assert str(broken or fault) in caplog.text
 
 
-async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(model, lifecycle):
+async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
     """Checks are counted and no clock is read: a pause of the machine is no hang."""
-    async with running(model, lifecycle) as batcher:
-        check = model.runner.check
+    async with running(engine, lifecycle) as runner:
+        check = runner.check
         check()
-        first = await held(model, batcher)
-        (waits,) = start_all(batcher, 1)
+        first = await held(engine, runner)
+        (waits,) = start_all(runner, 1)
         await asyncio.sleep(0)
         for _ in range(60):
             check()
@@ -319,13 +297,13 @@ async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_servi
         assert lifecycle.failure is not None
         answers = await asyncio.gather(first, waits, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
-    assert model.batches == [("classify", [0])]
+    assert engine.batches == [("classify", [0])]
 
 
-async def test_an_idle_engine_tests_itself_with_each_graph_in_turn(model, lifecycle, monkeypatch):
+async def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, lifecycle, monkeypatch):
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
-    async with running(model, lifecycle):
-        await asyncio.to_thread(eventually, lambda: set(model.probes) == set(GRAPHS))
+    async with running(engine, lifecycle):
+        await until(lambda: set(engine.probes) == set(GRAPHS))
         assert lifecycle.reason is None
-        model.broken = WrongAnswer("logits differ")
-        await asyncio.to_thread(eventually, lambda: lifecycle.failure == WRONG)
+        engine.broken = WrongAnswer("logits differ")
+        await until(lambda: lifecycle.failure == WRONG)

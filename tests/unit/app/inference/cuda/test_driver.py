@@ -96,26 +96,11 @@ def test_a_refusal_is_named(driver):
         lock_pages(np.zeros(8, np.uint8), gpu=0)
 
 
-@pytest.fixture
-def lend(driver):
-    """Borrows from a lender of so many buffers, each locked for its GPU."""
-
-    def lender(count: int):
-        fake = driver()
-        buffers = LockedBuffers(count=count, size_bytes=bytes_of(LAYOUT), gpu=1)
-        locked = [arguments[1].value for name, arguments in fake.calls if name == "cuMemHostRegister_v2"]
-        gpus = [arguments[1] for name, arguments in fake.calls if name == "cuDevicePrimaryCtxRetain"]
-        assert locked == [3 * 64 + 64] * count  # 24, 80 and 28 bytes, each from a multiple of 64 on
-        assert gpus == [1] * count
-        return buffers.borrow
-
-    return lender
-
-
-def test_arrays_have_their_shapes_and_do_not_overlap_and_what_does_not_fit_is_not_lent(lend):
-    borrow = lend(1)
-    assert borrow(LAYOUT | {"more": ((1,), np.float32)}) is None
-    arrays = borrow(LAYOUT)
+def test_arrays_have_their_shapes_and_do_not_overlap_and_what_does_not_fit_is_not_lent(driver):
+    driver()
+    buffers = LockedBuffers(count=1, size_bytes=bytes_of(LAYOUT), gpu=1)
+    assert buffers.borrow(LAYOUT | {"more": ((1,), np.float32)}) is None
+    arrays = buffers.borrow(LAYOUT)
     for number, (name, (shape, dtype)) in enumerate(LAYOUT.items()):
         assert arrays[name].shape == shape
         assert arrays[name].dtype == dtype
@@ -124,8 +109,12 @@ def test_arrays_have_their_shapes_and_do_not_overlap_and_what_does_not_fit_is_no
         assert (array == number).all()
 
 
-def test_a_buffer_is_not_lent_again_while_one_row_of_it_is_in_use(lend):
-    borrow = lend(2)
+def test_each_buffer_is_locked_and_is_not_lent_again_while_one_row_of_it_is_in_use(driver):
+    calls = driver().calls
+    borrow = LockedBuffers(count=2, size_bytes=bytes_of(LAYOUT), gpu=1).borrow
+    locked = [arguments[1].value for name, arguments in calls if name == "cuMemHostRegister_v2"]
+    assert locked == [3 * 64 + 64] * 2  # 24, 80 and 28 bytes, each from a multiple of 64 on
+    assert [arguments[1] for name, arguments in calls if name == "cuDevicePrimaryCtxRetain"] == [1, 1]
     first, second = borrow(LAYOUT), borrow(LAYOUT)
     first["logits"][...], second["logits"][...] = 7, 2
     row = first["logits"][1]
