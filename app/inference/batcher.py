@@ -115,10 +115,17 @@ class Batcher:
             self._running.remove(work)
             self._changed.notify_all()
 
-    def wait_for_runs(self, images: int) -> bool:
-        """Wait until there are images for two runs of so many. False if the queue is closed instead."""
+    def wait_for_runs(self, graph: Graph, images: int) -> bool:
+        """Wait until there are images for two runs of so many, one of them of this graph. False if the queue is closed
+        instead.
+        """
+
+        def waiting() -> bool:
+            same = sum(ticket.graph == graph for ticket in self._waiting)
+            return same >= images and len(self._waiting) >= 2 * images
+
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or len(self._waiting) >= 2 * images)
+            self._changed.wait_for(lambda: self._closed or waiting())
             return not self._closed
 
     def close(self) -> None:

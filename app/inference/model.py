@@ -81,7 +81,7 @@ class Model:
         wait for a run under way: on all cores a run is alone.
 
         With streams a single image has all cores, and several are run side by side: more than one on a stream where
-        enough wait for all that are free. Until streams are open, one image follows another. An
+        enough wait for all that are free. Until the streams of this graph are open, one image follows another. An
         engine that pads nothing gets one of the sizes.
         """
         if not all(run.streamed for run in running):
@@ -119,11 +119,11 @@ class Model:
         self.known.check(graph, outputs, provider=self.engine.provider)
         self._checked.add((graph, size))
 
-    def open_streams(self, images: int) -> bool:
+    def open_streams(self, graph: Graph, images: int) -> bool:
         """Open streams for so many images, as `Streams.open` does. Where that fails for single images, images are run
         one by one from now on.
         """
-        opened = self.streams.open(images, memory=self._memory)
+        opened = self.streams.open(graph, images, memory=self._memory)
         if self.streams.count == 1:
             self._do_without_streams()
         return opened

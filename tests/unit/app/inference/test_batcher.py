@@ -133,13 +133,14 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
 
 async def test_two_runs_of_a_size_are_waited_for_until_the_queue_is_closed(callers):
     await callers.put("classify")
-    runs = {size: await waiting(callers.batcher.wait_for_runs, size) for size in (1, 2)}
-    for size, graphs in ((1, ["explain"]), (2, ["classify", "explain"])):
-        assert not runs[size].done()
-        await callers.put(*graphs)
-        assert await runs[size]
+    sizes = [("classify", 1), ("explain", 1), ("classify", 2)]
+    runs = {size: await waiting(callers.batcher.wait_for_runs, *size) for size in sizes}
+    for put, ready in (("classify", sizes[0]), ("explain", sizes[1]), ("explain", sizes[2])):
+        assert not runs[ready].done()
+        await callers.put(put)
+        assert await runs[ready]
     callers.batcher.close()
-    assert not callers.batcher.wait_for_runs(1)
+    assert not callers.batcher.wait_for_runs("classify", 1)
 
 
 async def test_a_closed_batcher_gives_out_waiting_images_and_then_ends(callers):

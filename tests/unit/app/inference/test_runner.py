@@ -161,7 +161,7 @@ async def test_where_streams_do_not_open_images_are_run_one_by_one(engine, lifec
         engine.gate.set()
         await asyncio.gather(first, *rest)
     assert engine.batches == [("classify", [0]), ("classify", [1]), ("classify", [2])]
-    assert "there are no streams with 1 images per run: no memory" in caplog.text
+    assert "the graph classify has no streams with 1 images per run: no memory" in caplog.text
     assert lifecycle.reason is None
 
 
