@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, Fault, ServiceError
 from app.images.intake import Intake
-from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
@@ -28,7 +27,8 @@ class Processed:
 
     logits: npt.NDArray[np.floating]  # (C,)
     embedding: npt.NDArray[np.floating]  # (F,)
-    image: Prepared
+    size: tuple[int, int]  # (width, height) of the upright image
+    format: str
     id: str | None  # of the kept maps, if any
 
 
@@ -66,6 +66,13 @@ class Classifier:
                     self.distance.add(maps.distance)
                     with stages.time("store"):
                         id_of_maps = await self.store.put(Record(maps=maps, image=prepared))
+            return Processed(
+                logits=outputs.get("logits", np.zeros(0, np.float32)),
+                embedding=outputs["embedding"],
+                size=prepared.size,
+                format=prepared.format,
+                id=id_of_maps,
+            )
         except TimeoutError:
             return DeadlineExceeded()
         except ServiceError as error:
@@ -73,5 +80,3 @@ class Classifier:
         except Exception:
             log.exception("an image failed unexpectedly")
             return Fault()
-        logits = outputs.get("logits", np.zeros(0, np.float32))
-        return Processed(logits=logits, embedding=outputs["embedding"], image=prepared, id=id_of_maps)

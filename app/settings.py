@@ -114,9 +114,14 @@ class Settings(BaseSettings):
 
     @field_validator("cors_origins", mode="before")
     @classmethod
-    def _are_origins(cls, listed: str | tuple[str, ...]) -> tuple[str, ...]:
-        split = listed.split(",") if isinstance(listed, str) else listed
-        origins = tuple(origin.strip() for origin in split if origin.strip())
+    def _listed(cls, origins: object) -> object:
+        if isinstance(origins, str):
+            return tuple(origin.strip() for origin in origins.split(",") if origin.strip())
+        return origins
+
+    @field_validator("cors_origins")
+    @classmethod
+    def _are_origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
         if origins == ("*",):
             return origins
         for origin in origins:

@@ -96,32 +96,35 @@ class Bulk:
         return results
 
     def _each(self, contents: dict[str, bytes], call: Callable[[list[bytes]], Answer]) -> dict[str, Answer]:
-        """The result of each image. Those that are large, get one problem together, or have to be asked again are sent
-        alone.
-        """
+        """The result of each image. Those that are large, or get one problem together, are sent alone."""
         done: dict[str, Answer] = {}
-        together = 0 < sum(map(len, contents.values())) <= BYTES
-        requests = [[*contents]] if together else [[image] for image in contents]
-        while requests:
-            images = requests.pop()
-            try:
-                answer = self._patiently(partial(call, [contents[image] for image in images]))
-            except ServiceProblem as refused:
-                if not _is_of_image(refused):
-                    raise
-                if len(images) == 1:
-                    done[images[0]] = Answer(error=refused.problem)
-                else:
-                    requests += [[image] for image in images]
-                continue
-            if answer.model.digest != self.model.digest:
-                raise GivenUp("the service has another model now: give another --out, or serve the first model again")
-            for image, result in zip(images, answer.results, strict=True):
-                if result.error and result.error.status in TEMPORARY and len(images) > 1:
-                    requests.append([image])
-                else:
-                    done[image] = result
+        left = dict(contents)
+        try:
+            if len(left) == 1 or 0 < sum(map(len, left.values())) <= BYTES:
+                self._patiently(partial(self._move, left, done, call))
+        except ServiceProblem as refused:
+            if not _is_of_image(refused):
+                raise
+            if len(left) == 1:
+                return done | dict.fromkeys(left, Answer(error=refused.problem))
+        for image, content in left.items():
+            done |= self._each({image: content}, call)
         return done
+
+    def _move(self, left: dict[str, bytes], done: dict[str, Answer], call: Callable[[list[bytes]], Answer]) -> None:
+        """Each image from `left` to its result in `done`. Raises ServiceProblem if one has to be asked again."""
+        answer = call([*left.values()])
+        if answer.model.digest != self.model.digest:
+            raise GivenUp("the service has another model now: give another --out, or serve the first model again")
+        again = None
+        for image, result in zip([*left], answer.results, strict=True):
+            if result.error and result.error.status in TEMPORARY:
+                again = again or ServiceProblem(result.error)
+            else:
+                done[image] = result
+                del left[image]
+        if again:
+            raise again
 
     def _heatmap(self, id: str) -> bytes | None:
         """None if the maps have expired."""

@@ -19,9 +19,12 @@ from app.inference.model import Model
 from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
 from app.maps.covering import Fill, cover, filled
+from app.maps.faithfulness import Trial
+from app.maps.what_if import WhatIf
 
 MAX_IN_WORK = 2  # experiments; more are refused
 
+Experiment = TypeVar("Experiment", Trial, WhatIf)
 T = TypeVar("T")
 
 
@@ -43,14 +46,15 @@ class Coverer:
     async def run(
         self,
         pixels: npt.NDArray[np.uint8],
-        covered: npt.NDArray[np.bool_],
+        design: Callable[[], Experiment],
         read: Callable[[Logits], T],
         *,
         fill: Fill,
         deadline: float = math.inf,
-    ) -> list[T]:
-        """What `read` makes of the logits (classes,) of each image: `pixels` (height, width, 3), with `fill` in place
-        of the patches that are `covered` (images, patches).
+    ) -> tuple[Experiment, list[T]]:
+        """What `design` returns in a thread, and what `read` makes of the logits (classes,) of each of its images.
+
+        They show `pixels` (height, width, 3), with `fill` in place of the covered patches.
 
         Raises Overloaded at once when MAX_IN_WORK experiments are in work; DeadlineExceeded at `deadline`, in seconds
         of time.monotonic, or at once where it would take twice the time until then; and Unavailable, even halfway, when
@@ -62,8 +66,10 @@ class Coverer:
         self._in_work += 1
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
-                self._check_time(len(covered), deadline)
-                return [read(logits) async for logits in self._logits(pixels, covered, fill, deadline)]
+                experiment = await asyncio.get_running_loop().run_in_executor(self.cpu_pool, design)
+                self._check_time(len(experiment.covered), deadline)
+                logits = self._logits(pixels, experiment.covered, fill, deadline)
+                return experiment, [read(of_image) async for of_image in logits]
         except TimeoutError:
             raise DeadlineExceeded from None
         finally:

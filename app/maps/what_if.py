@@ -3,6 +3,9 @@
 Samek et al. 2017 (arXiv 1509.06321) and Petsiuk et al. 2018 (arXiv 1806.07421) cover patches to judge a map.
 """
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 import numpy.typing as npt
 
@@ -16,13 +19,17 @@ def top(values: npt.NDArray[np.float32], share: float) -> npt.NDArray[np.bool_]:
     return highest
 
 
-def beside_random(patches: npt.NDArray[np.bool_], *, random_sets: int, seed: bytes) -> npt.NDArray[np.bool_]:
-    """What to cover for each image (2 + random sets, patches): nothing, `patches` (patches,), random sets of as many.
+@dataclass(frozen=True, kw_only=True)
+class WhatIf:
+    """Which patches to cover for each image."""
 
-    The same seed gives the same random sets.
-    """
-    sets = seeded(seed).permuted(np.tile(patches, (random_sets, 1)), axis=1)
-    return np.vstack([np.zeros_like(patches), patches, sets])
+    covered: npt.NDArray[np.bool_]  # (2 + random sets, patches): nothing; the patches; random sets of as many
+
+    @classmethod
+    def of(cls, patches: npt.NDArray[np.bool_], *, random_sets: int, seed: bytes) -> Self:
+        """`patches` (patches,) are True where they are covered. The same seed gives the same random sets."""
+        sets = seeded(seed).permuted(np.tile(patches, (random_sets, 1)), axis=1)
+        return cls(covered=np.vstack([np.zeros_like(patches), patches, sets]))
 
 
 def as_much(effect: float, of_random: npt.NDArray[np.float64]) -> float:

@@ -15,7 +15,7 @@ from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import TOP_K, Prediction, digits
 from app.maps.choice import Choice, Chosen, choose, find_index
 from app.maps.covering import Fill
-from app.maps.what_if import as_much, beside_random, top
+from app.maps.what_if import WhatIf, as_much, top
 
 
 class Which(BaseModel):
@@ -104,12 +104,16 @@ async def cover(
     shown = choose(record.maps, manifest, choice.without("label", "against"))
     covered = which.of(shown.values)
     evidence = choose(record.maps, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
-    pixels, deadline = record.image.pixels, request.state.deadline
-    design = partial(beside_random, covered, random_sets=random_sets, seed=bytes(pixels))
-    images = await services.drawings.draw(design, deadline=deadline)
-    running = services.coverer.run(pixels, images, np.asarray, fill=fill, deadline=deadline)
-    logits = np.stack(await cancel_on_disconnect(request, running))  # (images, classes)
+    running = services.coverer.run(
+        record.image.pixels,
+        partial(WhatIf.of, covered, random_sets=random_sets, seed=bytes(record.image.pixels)),
+        np.asarray,
+        fill=fill,
+        deadline=request.state.deadline,
+    )
+    _, answers = await cancel_on_disconnect(request, running)
     index = find_index(record.maps, manifest.labels, choice.label)
+    logits = np.stack(answers)  # (images, classes)
     followed = logits[:, index].astype(np.float64)
     if choice.against is not None:
         followed -= logits[:, find_index(record.maps, manifest.labels, choice.against)]

@@ -54,17 +54,15 @@ async def verify(
     record = await services.kept(id, request)
     index = find_index(record.maps, manifest.labels, choice.label)
     shown = choose(record.maps, manifest, choice.without("label"))
-    pixels, deadline = record.image.pixels, request.state.deadline
-    design = partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(pixels))
-    trial = await services.drawings.draw(design, deadline=deadline)
     running = services.coverer.run(
-        pixels,
-        trial.covered,
+        record.image.pixels,
+        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(record.image.pixels)),
         lambda logits: services.scoring.scores(logits)[index],
         fill=fill,
-        deadline=deadline,
+        deadline=request.state.deadline,
     )
-    deletion, insertion = trial.curves(np.array(await cancel_on_disconnect(request, running)))
+    trial, scores = await cancel_on_disconnect(request, running)
+    deletion, insertion = trial.curves(np.array(scores))
     return VerifyResponse(
         **shown.chosen.model_dump(exclude={"label"}),
         id=id,

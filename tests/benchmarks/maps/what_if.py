@@ -14,7 +14,7 @@ from app.inference.engine import Engine
 from app.maps.choice import Choice, choose
 from app.maps.covering import Fill, cover, filled
 from app.maps.record import Maps
-from app.maps.what_if import as_much, beside_random, top
+from app.maps.what_if import WhatIf, as_much, top
 from app.settings import DEMO_BUNDLE, Settings
 from model.shapes import Sample, held_out
 from tests.benchmarks.record import Rows
@@ -66,7 +66,7 @@ def _covered(sample: Sample, engine: Engine, manifest: Manifest, *, seed: bytes)
     maps = Maps.of({name: rows[0] for name, rows in outputs.items()})
     evidence = choose(maps, manifest, MAPS["evidence of the predicted label"]).values.ravel()
     tops = [top(choose(maps, manifest, choice).values, SHARE) for choice in MAPS.values()]
-    nothing, _, *random = beside_random(tops[0], random_sets=RANDOM_SETS, seed=seed)
+    nothing, _, *random = WhatIf.of(tops[0], random_sets=RANDOM_SETS, seed=seed).covered
     sets = np.stack([nothing, *tops, *random])
     label, patch = maps.classes[0], manifest.tokens.patch
     for fill in FILLS:

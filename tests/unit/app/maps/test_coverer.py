@@ -5,6 +5,7 @@ import math
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +18,6 @@ from app.maps.faithfulness import Trial
 BATCH = 4
 PIXELS = np.full((64, 64, 3), 200, np.uint8)
 VALUES = np.arange(64, dtype=np.float32).reshape(8, 8)
-TRIAL = Trial.of(VALUES, steps=8, random_orders=2, seed=b"id")
 PASSES = 2 + 4 * 7  # the untouched and the fully covered image, and what lies between on four ways
 
 
@@ -56,8 +56,9 @@ def coverer(batcher, lifecycle) -> Iterator[Coverer]:
         yield Coverer(patch=8, batcher=batcher, model=model, cpu_pool=pool, lifecycle=lifecycle)
 
 
-def verification(coverer: Coverer, **options) -> asyncio.Task[list[float]]:
-    return asyncio.create_task(coverer.run(PIXELS, TRIAL.covered, lambda logits: logits[1], fill="black", **options))
+def verification(coverer: Coverer, **options) -> asyncio.Task[tuple[Trial, list[float]]]:
+    design = partial(Trial.of, VALUES, steps=8, random_orders=2, seed=b"id")
+    return asyncio.create_task(coverer.run(PIXELS, design, lambda logits: logits[1], fill="black", **options))
 
 
 async def all_places(coverer: Coverer) -> None:
@@ -71,7 +72,8 @@ async def queued(batcher: FakeBatcher) -> None:
 
 async def test_every_image_is_run_as_it_was_planned_and_read(coverer, batcher):
     batcher.let_go.set()
-    assert await verification(coverer) == pytest.approx(1 - TRIAL.covered.mean(axis=1))
+    trial, found = await verification(coverer)
+    assert found == pytest.approx(1 - trial.covered.mean(axis=1))
     assert batcher.ran == PASSES
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.maps.what_if import as_much, beside_random, top
+from app.maps.what_if import WhatIf, as_much, top
 
 VALUES = np.array([[3, 1, 4, 1], [5, 9, 2, 6]], np.float32)
 
@@ -20,7 +20,7 @@ def test_the_top_of_a_map(share, expected):
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40), st.integers(1, 5))
 def test_random_sets_are_of_the_same_size_and_the_same_again(patches, random_sets):
-    first, again = (beside_random(np.array(patches), random_sets=random_sets, seed=b"id") for _ in range(2))
+    first, again = (WhatIf.of(np.array(patches), random_sets=random_sets, seed=b"id").covered for _ in range(2))
     assert (first == again).all()
     assert not first[0].any()
     assert (first[1] == patches).all()
@@ -30,8 +30,8 @@ def test_random_sets_are_of_the_same_size_and_the_same_again(patches, random_set
 
 def test_the_effects_of_a_linear_model_are_the_sums_of_what_is_covered():
     patches = top(VALUES, 0.25)
-    planned = beside_random(patches, random_sets=50, seed=b"id")
-    effects = planned[1:] @ VALUES.ravel().astype(np.float64)
+    planned = WhatIf.of(patches, random_sets=50, seed=b"id")
+    effects = planned.covered[1:] @ VALUES.ravel().astype(np.float64)
     assert effects[0] == 15
     assert len(np.unique(effects[1:])) > 10  # the sets differ
     assert as_much(effects[0], effects[1:]) == pytest.approx(np.mean(effects[1:] == 15))
