@@ -9,7 +9,7 @@ from app.bundle import KnownAnswer, Precision, Tolerance
 from app.inference.engine import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, enlarged, sums
 from export.graphs import MOST_LIKELY
-from export.parity import ROUNDINGS, TOLERANCES, compare, largest_of
+from export.parity import ROUNDINGS, TOLERANCES, ParityError, compare, largest_of
 from export.reference import normalised, reference
 from model.checkpoints.checkpoint import Checkpoint
 from model.shapes import draw
@@ -30,7 +30,10 @@ def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -
     pixels = draw(np.random.default_rng(SEED), size=SIZE).pixels
     image = enlarged(pixels, size)[np.newaxis]
     if precision == "fp32":
-        compare(checkpoint, engine, precision, image)
+        try:
+            compare(checkpoint, engine, precision, image)
+        except ParityError as error:
+            raise ParityError(f"the known image: {error}") from None
     answer = KnownAnswer(
         size=SIZE, pixels=pixels.tobytes(), **_numbers(_reference(checkpoint, image)), tolerance=Tolerance(**limits)
     )

@@ -1,6 +1,7 @@
 """Positions for another number of patches. Libraries interpolate differently, and the logits depend on it."""
 
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import torch
@@ -26,10 +27,12 @@ OFFSET = 0.1  # DINO `vision_transformer.py`: against a rounding error; it shift
 def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
     """Interpolate float32 (1, rows * columns, D) from one grid to another.
 
-    Raises ValueError for a method that is for relative biases alone.
+    Raises ValueError for a method that is for relative biases alone, and for a table of another grid.
     """
     if old == new:
         return positions
+    if positions.shape[1] != prod(old):
+        raise ValueError(f"a table of {positions.shape[1]} positions does not fit {old[0]} by {old[1]} patches")
     if method not in INTERPOLATION:
         raise ValueError(f"positions of this kind ({method}) cannot be interpolated from {old} to {new} patches")
     table = positions.reshape(1, *old, -1).permute(0, 3, 1, 2)  # (1, D, rows, columns)
@@ -43,6 +46,8 @@ def resize_positions(positions: Tensor, old: Grid, new: Grid, method: PositionRe
 def resize_relative_bias(table: Tensor, old: Grid, new: Grid, method: PositionResize) -> Tensor:
     """Interpolate a table (offsets, H) of relative biases. The last rows, of the class token, stay as they are."""
     (old_rows, old_columns), (rows, columns) = ((2 * down - 1, 2 * across - 1) for down, across in (old, new))
+    if len(table) < old_rows * old_columns:
+        raise ValueError(f"a table of {len(table)} biases does not fit {old_rows} by {old_columns} offsets")
     offsets, of_class_token = table.tensor_split([old_rows * old_columns])
     if method == "geometric" and old != new:
         down, across = geometric_weights(old_rows, rows), geometric_weights(old_columns, columns)

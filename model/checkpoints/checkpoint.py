@@ -20,7 +20,7 @@ class Description:
     family: str  # the library whose outputs the model reproduces
     architecture: str  # the name in that library
     config: ViTConfig
-    grid: tuple[int, int] | None = None  # rows and columns of the tables of positions in the file, if it has any
+    grid: tuple[int, int] | None = None  # rows and columns of the positions in the file; None if it has none
     preprocessing: Preprocessing
     labels: tuple[str, ...] = ()  # one for each class; a family's loader gives none if the checkpoint has none
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the labels stand for, where they are known

@@ -26,14 +26,16 @@ class Family(Protocol):
         """Whether the tensors' names, and the JSON files beside them, are those of this library."""
 
     def describe(self, source: Source, facts: Facts) -> Description:
-        """Everything but the weights, without reading a tensor, which all get the names of model/vit.py; each fact goes
-        through `facts`. The name, and the score that the number of classes implies, may be left to the caller.
+        """Everything but the weights, without reading a tensor. Each fact goes through `facts`. The name, and the score
+        that the number of classes implies, may be left to the caller. Renames the tensors of `source` as in
+        model/vit.py.
 
         Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
         """
 
     def tensors(self, state: State, description: Description) -> State:
-        """The tensors as `describe` has named them, in the layers and shapes of model/vit.py but for positions.
+        """The tensors, which `describe` has renamed, in the layers and shapes of model/vit.py. Positions may have the
+        grid of the file.
 
         One that the family does not know keeps its name, so that loading fails with it.
         """
@@ -77,7 +79,10 @@ def load_checkpoint(
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
     tensors = {**family.tensors(source.tensors(), description), **head}
-    fit_positions(tensors, description.config, description.grid)
+    try:
+        fit_positions(tensors, description.config, description.grid)
+    except ValueError as error:
+        raise CheckpointError(f"{source.name}: {error}") from None
     if not description.config.num_classes:
         tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
     model = VisionTransformer(description.config)

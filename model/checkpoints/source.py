@@ -41,7 +41,7 @@ class Source:
         opened = open_weights(self.file)
         self.metadata, self.wrappers, self.chosen = opened.metadata, opened.wrappers, opened.chosen
         self.architecture, self.arguments = opened.architecture, opened.arguments
-        self.names_in_file: dict[str, str] = {}  # by which messages call tensors that were renamed
+        self.names_in_file: dict[str, str] = {}  # of tensors that were renamed, by their new names; messages use them
         self._stored = opened.tensors
         for other in others:
             self._add(other)

@@ -112,7 +112,9 @@ def fit_positions(state: State, config: ViTConfig, grid: Grid | None) -> None:
 
 
 def _batched(tokens: Tensor) -> Tensor:
-    """One token (D,), or some in any shape (..., D), to (1, n, D)."""
+    """One token (D,), or some in any shape (..., D), to (1, n, D). Raises CheckpointError for a single number."""
+    if not tokens.ndim:
+        raise CheckpointError("a token or a table of positions is a single number")
     return tokens.reshape(1, -1, tokens.shape[-1])
 
 

@@ -87,7 +87,7 @@ def learn(
         for optimiser, largest in zip(optimisers, rates, strict=True):
             for group, rate in zip(optimiser.param_groups, largest, strict=True):
                 group["lr"] = rate * factor
-        with torch.autocast(device.type, torch.bfloat16, enabled=mixed):  # which needs no scaling of the loss
+        with torch.autocast(device.type, torch.bfloat16, enabled=mixed):  # bfloat16 needs no scaling of the loss
             loss = objective.loss(run.step)
         loss.backward()
         nn.utils.clip_grad_norm_(network.parameters(), course.clip)

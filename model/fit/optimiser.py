@@ -16,7 +16,7 @@ def optimiser(
     network: VisionTransformer, *, rate: float, weight_decay: float = 0.0, beside: Iterable[nn.Module] = ()
 ) -> torch.optim.AdamW:
     """Only matrices decay, as in big_vision. `beside` are modules that learn with the network and decay whole."""
-    matrices: list[nn.Parameter] = []  # and filters
+    matrices: list[nn.Parameter] = []  # and filters of convolutions
     others: list[nn.Parameter] = []  # biases, norms, tokens, positions and scales of layers
     for name, parameter in network.named_parameters():
         (matrices if parameter.ndim > 1 and name.endswith(".weight") else others).append(parameter)

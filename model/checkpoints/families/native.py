@@ -2,12 +2,13 @@
 
 import json
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from model.checkpoints.checkpoint import Checkpoint, Description
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State
@@ -44,6 +45,10 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def tensors(state: State, description: Description) -> State:
+    """Raises CheckpointError for positions that are not those of the saved grid: no token here has any."""
+    assert description.grid
+    if "pos_embed" in state and state["pos_embed"].shape[1:2] != (prod(description.grid),):
+        raise CheckpointError(f"pos_embed {tuple(state['pos_embed'].shape)} does not fit a grid of {description.grid}")
     return state
 
 

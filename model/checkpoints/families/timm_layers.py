@@ -114,8 +114,11 @@ def _relative_mlps(state: State, config: ViTConfig) -> None:
     logarithms = offsets.sign() * (1 + offsets.abs()).log()
     for first in [key for key in state if key.endswith("rel_pos.mlp.fc1.weight")]:
         mlp = first.removesuffix("fc1.weight")
-        fc1, fc2 = ((state.pop(f"{mlp}{layer}.weight"), state.pop(f"{mlp}{layer}.bias")) for layer in ("fc1", "fc2"))
-        table = F.linear(F.relu(F.linear(logarithms, *fc1)), *fc2)
+        parts = [f"{mlp}{layer}.{kind}" for layer in ("fc1", "fc2") for kind in ("weight", "bias")]
+        if absent := [name for name in parts if name not in state]:
+            raise CheckpointError(f"missing: {', '.join(absent)}")
+        *fc1, weight, bias = (state.pop(name) for name in parts)
+        table = F.linear(F.relu(F.linear(logarithms, *fc1)), weight, bias)
         state[mlp.removesuffix("rel_pos.mlp.") + RELATIVE] = F.pad(table, (0, 0, 0, 3 * config.class_token))
 
 

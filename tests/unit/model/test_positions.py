@@ -92,12 +92,14 @@ def test_geometric_weights_are_linear_between_old_offsets():
     torch.testing.assert_close(weights, torch.tensor(expected), atol=1e-4, rtol=0)
 
 
-def test_every_other_method_is_refused_for_learned_positions():
+def test_another_method_or_table_is_refused():
     others = set(get_args(PositionResize)) - set(METHODS)
     assert others == {"geometric", "none"}
     for method in others:
         with pytest.raises(ValueError, match=rf"positions of this kind \({method}\) cannot be interpolated"):
             resize_positions(torch.zeros(1, 4, 8), (2, 2), (3, 3), method)
+    with pytest.raises(ValueError, match="of 7 positions does not fit 2 by 3 patches"):
+        resize_positions(torch.zeros(1, 7, 4), (2, 3), (3, 3), "bilinear")
     with pytest.raises(ValueError, match="cannot be interpolated"):
         resize_relative_bias(torch.zeros(9, 2), (2, 2), (3, 3), "none")
 

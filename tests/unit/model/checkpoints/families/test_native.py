@@ -10,6 +10,7 @@ from safetensors.torch import load_file, save_file
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.native import save
+from model.checkpoints.tensors import RELATIVE
 from tests.support.disk import room_for
 from tests.support.toy import toy_checkpoint
 
@@ -41,6 +42,12 @@ def test_a_disk_that_is_full_leaves_the_file_that_was_there(tmp_path):
         (lambda t: t.update(surplus=torch.zeros(1)), "unused: surplus"),
         (lambda t: t.pop("blocks.0.attn.qkv.bias"), r"missing: blocks\.0\.attn\.qkv\.bias"),
         (lambda t: t.update({"head.bias": torch.zeros(3)}), r"head\.bias is \(3,\), not \(7,\)"),
+        (lambda t: t.update(cls_token=torch.tensor(1.0)), "a token or a table of positions is a single number"),
+        (
+            lambda t: t.update(pos_embed=torch.zeros(1, 16, 16)),
+            r"pos_embed \(1, 16, 16\) does not fit a grid of \(3, 5\)",
+        ),
+        (lambda t: t.update({f"blocks.0.attn.{RELATIVE}": torch.zeros(9, 2)}), "9 biases does not fit 5 by 9 offsets"),
     ],
 )
 def test_every_tensor_is_used_or_named(tmp_path, change, message):

@@ -361,6 +361,9 @@ def test_relative_mlps_are_computed_for_the_size_and_not_interpolated(tmp_path):
     torch.testing.assert_close(far[2:-2, 2:-2], near)  # the same offset has the same bias
     with pytest.raises(ValueError, match="cannot be interpolated"):
         resize(small, (48, 48))
+    lacking = without("blocks.1.attn.rel_pos.mlp.fc1.bias")(state)
+    with pytest.raises(CheckpointError, match=r"missing: blocks\.1\.attn\.rel_pos\.mlp\.fc1\.bias"):
+        load(tmp_path, lacking, "vit_relpos_small_patch16_224")
 
 
 def test_the_name_of_the_norm_says_where_it_stands(tmp_path):
