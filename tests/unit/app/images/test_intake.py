@@ -78,6 +78,12 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
 
 
+async def test_an_image_that_the_pool_says_hangs_is_remembered():
+    intake = open_intake(settings=Settings(), spec=spec_of((8, 8)))
+    await intake.pool.on_hang(Upload(b"x"))
+    assert await intake.quarantine.holds(Upload(b"x"))
+
+
 def test_the_largest_answer_fits_its_limit(encode):
     """Noise is what JPEG makes the least of."""
     spec, thumbnail_px = spec_of((64, 64)), 512
