@@ -17,6 +17,8 @@ class Parser(argparse.ArgumentParser):
 def add_set(parser: argparse.ArgumentParser) -> None:
     help = "override a fact of the checkpoint, or give one that the file does not contain, such as heads=12"
     parser.add_argument("--set", type=assignment, action="append", default=[], metavar="FACT=VALUE", help=help)
+    help = "leave out tensors by name, such as 'criterion.*', that do not belong to the network"
+    parser.add_argument("--without", action="append", default=[], metavar="NAME", help=help)
 
 
 def image_size(text: str) -> str:

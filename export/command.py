@@ -20,6 +20,7 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.describe import report
 from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.tensors import first_few
 from model.checkpoints.zero_shot import PROMPT
 
 
@@ -35,7 +36,11 @@ def main(arguments: list[str]) -> None:
 def inspect(options: argparse.Namespace) -> None:
     try:
         description = describe_checkpoint(
-            options.checkpoint, overrides=dict(options.set), labels=options.labels, prompts=tuple(options.prompt)
+            options.checkpoint,
+            overrides=dict(options.set),
+            labels=options.labels,
+            prompts=tuple(options.prompt),
+            without=options.without,
         )
     except (CheckpointError, OSError, ValueError) as error:
         stop(f"not inspected: {error}")
@@ -63,7 +68,11 @@ def export(options: argparse.Namespace) -> None:
     try:
         with working("reading the checkpoint", leave=False):
             checkpoint = load_checkpoint(
-                options.checkpoint, overrides=overrides, labels=options.labels, prompts=tuple(options.prompt)
+                options.checkpoint,
+                overrides=overrides,
+                labels=options.labels,
+                prompts=tuple(options.prompt),
+                without=options.without,
             )
         images = read_folder(options.pictures, checkpoint) if options.pictures else None
         manifest = write_bundle(
@@ -86,6 +95,10 @@ def export(options: argparse.Namespace) -> None:
     )
     if checkpoint.weights:
         tell(f"Weights: {checkpoint.weights}.")
+    if checkpoint.unread:
+        tell(f"Left out, as training leaves it beside weights: {first_few(checkpoint.unread)}.")
+    if options.without:
+        tell(f"Left out by hand: {' '.join(options.without)}.")
     if manifest.labels_from:
         tell(_labels(checkpoint))
     if checkpoint.advice:

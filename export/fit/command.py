@@ -49,15 +49,17 @@ def _source(options: argparse.Namespace) -> Description:
     if options.method in FROM_SCRATCH:
         if options.checkpoint or not options.from_scratch:
             raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
-        if options.set:
-            raise ValueError(f"--set: it is for facts of a checkpoint, and --method {options.method} begins with none")
+        if options.set or options.without:
+            option = "--set" if options.set else "--without"
+            raise ValueError(f"{option}: it is for a checkpoint, and --method {options.method} begins with none")
         return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions or "1-D")
     if options.from_scratch or not options.checkpoint:
         raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")
     if options.positions:
         raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")
     size = {"image_size": options.image_size} if options.image_size else {}
-    return load_checkpoint(options.checkpoint, overrides=dict(options.set) | size, head_of_zeros=True)
+    overrides = dict(options.set) | size
+    return load_checkpoint(options.checkpoint, overrides=overrides, head_of_zeros=True, without=options.without)
 
 
 def scratch(name: str, *, image_size: str | None, positions: str) -> Description:

@@ -6,6 +6,7 @@ import torch
 
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import MISSING
+from model.checkpoints.tensors import first_few
 from model.config import ViTConfig
 from model.vit import VisionTransformer
 
@@ -19,6 +20,7 @@ def report(description: Description) -> str:
         "name": description.name,
         "parameters": f"{parameters(config) / 1e6:.2f} M",
         **({"weights": description.weights} if description.weights else {}),
+        **({"left out": first_few(description.unread)} if description.unread else {}),
         "labels": _labels(description),
         **({"prompts": ", ".join(description.prompts)} if description.prompts else {}),
         "score": description.score,

@@ -1,9 +1,10 @@
 """Recognises a checkpoint by its content and loads it. Loading fails, with a name, unless every tensor is used."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import nn
@@ -12,6 +13,7 @@ from model.checkpoints import zero_shot
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, openclip, timm, torchvision
+from model.checkpoints.heads import settle
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
@@ -21,6 +23,8 @@ from model.vit import VisionTransformer
 
 class Family(Protocol):
     """A module of model/checkpoints/families/, which loads the files of one library."""
+
+    HEADS: dict[str, str]  # how it calls linear heads, and what else may stand there: see heads.py
 
     def recognises(self, source: Source) -> bool:
         """Whether the tensors' names, and the JSON files beside them, are those of this library."""
@@ -64,17 +68,20 @@ def load_checkpoint(
     labels: str | None = None,
     prompts: tuple[str, ...] = (),
     head_of_zeros: bool = False,
+    without: Sequence[str] = (),
 ) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason.
 
     `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them. For a model
     with a text tower the file has the labels to choose among, and `prompts` are sentences with {} in their place.
-    With `head_of_zeros` such a head is no error, because another will replace it.
+    With `head_of_zeros` such a head is no error, because another will replace it. Tensors whose names in the file match
+    a pattern of `without`, such as "criterion.*", are left out.
     """
     # Where two threads make a process's first call of MKL's vector functions, some of its numbers are off by 1e-3.
     torch.ones(1).sqrt()
-    source = _open(path, tokeniser=labels is not None)
-    family, description = _describe(source, overrides, labels, prompts)
+    source, family, description = _described(
+        path, overrides, labels, prompts, without, tokeniser=labels is not None, replaces_head=head_of_zeros
+    )
     if description.problems:
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
@@ -101,32 +108,73 @@ def describe_checkpoint(
     overrides: dict[str, str] | None = None,
     labels: str | None = None,
     prompts: tuple[str, ...] = (),
+    without: Sequence[str] = (),
 ) -> Description:
     """Everything but the weights, without reading a tensor. Raises CheckpointError if nothing can be said.
 
     If only some facts are missing, `problems` says so, and what is wrong with the labels.
     """
-    return _describe(_open(path), overrides, labels, prompts)[1]
+    return _described(path, overrides, labels, prompts, without)[2]
 
 
-def _open(path: str | Path, *, tokeniser: bool = False) -> Source:
-    """The source at a file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
-    if not str(path).startswith(SCHEME):
-        return Source(Path(path))
-    repository = str(path).removeprefix(SCHEME)
-    return Source(fetch(repository, tokeniser=tokeniser), name=repository)
+def _described(
+    path: str | Path,
+    overrides: dict[str, str] | None,
+    labels: str | None,
+    prompts: tuple[str, ...],
+    without: Sequence[str],
+    *,
+    tokeniser: bool = False,
+    replaces_head: bool = False,
+) -> tuple[Source, Family, Description]:
+    """The checkpoint at a file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
+    given = dict(overrides or {})
+    name = None
+    if str(path).startswith(SCHEME):
+        name = str(path).removeprefix(SCHEME)
+        path = fetch(name, tokeniser=tokeniser)
+    source = Source(Path(path), name=name, weights=given.get("weights"), without=without)
+    served = not replaces_head and given.get("num_classes") != "0"
+    family, description = _describe(source, given, labels, prompts, head_is_served=served)
+    if without:
+        description.overrides["without"] = " ".join(without)
+        try:
+            whole = Source(Path(path), name=name, weights=given.get("weights"))
+            _, other = _describe(whole, given, labels, prompts, head_is_served=served)
+        except CheckpointError:
+            return source, family, description  # what is left out is why the whole file cannot be described
+        _check_same_network(other.config.to_json(), description.config.to_json())
+    return source, family, description
+
+
+def _check_same_network(whole: dict[str, Any], left: dict[str, Any]) -> None:
+    """Raises CheckpointError if what --without leaves out is a part of the network."""
+    if changed := [name for name in whole if whole[name] != left[name]]:
+        name = changed[0]
+        raise CheckpointError(
+            f"--without leaves out a part of the network: {name} is {whole[name]}, and would be {left[name]}"
+            + (". --set num_classes=0 leaves the head out" if name == "num_classes" else "")
+        )
 
 
 def _describe(
-    source: Source, overrides: dict[str, str] | None, labels: str | None, prompts: tuple[str, ...]
+    source: Source,
+    overrides: dict[str, str],
+    labels: str | None,
+    prompts: tuple[str, ...],
+    *,
+    head_is_served: bool,
 ) -> tuple[Family, Description]:
     # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
-    families = [family for family in FAMILIES if family is not facebook or "architecture" not in (overrides or {})]
+    families = [family for family in FAMILIES if family is not facebook or "architecture" not in overrides]
     family = next((family for family in families if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
     facts = Facts(overrides)
     try:
+        if "weights" in overrides:
+            facts.origins["weights"] = "set by hand"
+        about_head = settle(source, family.HEADS, served=head_is_served)
         description = family.describe(source, facts)
         if "name" not in facts.origins:
             description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
@@ -147,7 +195,13 @@ def _describe(
         if not problems:
             raise
         problems.append(str(error))
-    return family, replace(description, weights=source.chosen, problems=tuple(problems))
+    return family, replace(
+        description,
+        weights=source.chosen,
+        unread=tuple(source.unread),
+        advice=" ".join(filter(None, (description.advice, about_head))),
+        problems=tuple(problems),
+    )
 
 
 def _labelled(description: Description, labels: str | None, prompts: tuple[str, ...]) -> Description:

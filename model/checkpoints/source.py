@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.networks import leave_out, take
 from model.checkpoints.weights import Stored, open_weights, read_json
 
 # The names that hubs give to weights; a folder's or a repository's are the first that it has.
@@ -17,10 +19,16 @@ WEIGHT_FILES = (
     "model.safetensors.index.json",
     "open_clip_model.safetensors",
     "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
     "open_clip_pytorch_model.bin",
 )
-SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]}  # patterns of the files that it lists
-LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt")  # suffixes in a folder without any of those names
+SHARDS = {  # patterns of the files that it lists
+    "model.safetensors.index.json": ["model-?????-of-?????.safetensors"],
+    "pytorch_model.bin.index.json": ["pytorch_model-?????-of-?????.bin"],
+}
+LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt", ".bin")  # suffixes in a folder without those names
+# What trainers and other programs call files of such suffixes that are no weights of a network.
+NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*|random_states.*|openvino_model)\.\w+")
 
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
@@ -30,21 +38,46 @@ Names = Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]
 class Source:
     """Tensors by name. What is known without reading them is their shapes."""
 
-    def __init__(self, path: Path, *, name: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, name: str | None = None, weights: str | None = None, without: Sequence[str] = ()
+    ) -> None:
         """`path` is a weights file, or a folder with one or with a backbone and its head.
 
-        Raises CheckpointError for anything else.
+        `weights` chooses among the networks of a file. Tensors whose names match a pattern of `without` are left out.
+        Raises CheckpointError for anything else, and for a pattern that no name matches.
         """
-        self.file, *others = _weights_files(path)
+        files = _weights_files(path)
+        self.file = files[0]
         self.name = name or (path.resolve().name if path.is_dir() else Path(path.name.removesuffix(".tar")).stem)
         self.folder = self.file.parent
-        opened = open_weights(self.file)
-        self.metadata, self.wrappers, self.chosen = opened.metadata, opened.wrappers, opened.chosen
-        self.architecture, self.arguments = opened.architecture, opened.arguments
-        self.names_in_file: dict[str, str] = {}  # of tensors that were renamed, by their new names; messages use them
-        self._stored = opened.tensors
-        for other in others:
-            self._add(other)
+        self._stored: dict[str, Stored] = {}
+        self.names_in_file: dict[str, str] = {}  # by the names that tensors have now; messages use them
+        self.beside: set[str] = (
+            set()
+        )  # names of tensors that stand beside the network: see model/checkpoints/networks.py
+        self.foreign_head = ""  # what the file calls a head that stands beside the network under another name
+        self.unread: list[str] = []  # names in the file of what is no weight
+        opened = [open_weights(file) for file in files]
+        self.metadata, self.architecture, self.arguments = (
+            opened[0].metadata,
+            opened[0].architecture,
+            opened[0].arguments,
+        )
+        out: set[str] = set()
+        for file, content in zip(files, opened, strict=True):
+            states, names = leave_out(content.states, without)
+            out |= names
+            taken = take(states, file=file.name, weights=weights)
+            if twice := sorted(self._stored.keys() & taken.tensors.keys()):
+                raise CheckpointError(f"{self.file.name} and {file.name} both have {twice[0]}: name the file to load")
+            self._stored |= taken.tensors
+            self.names_in_file |= taken.names_in_file
+            self.beside |= taken.beside
+            self.unread += taken.unread
+            if file == self.file:
+                self.wrappers, self.chosen = taken.place, taken.chosen
+        if idle := [pattern for pattern in without if not any(fnmatchcase(name, pattern) for name in out)]:
+            raise CheckpointError(f"--without {idle[0]}: {self.file.name} has no tensor of such a name")
 
     def __contains__(self, name: str) -> bool:
         return name in self._stored
@@ -98,13 +131,6 @@ class Source:
         path = self.folder / name
         return read_json(path) if path.is_file() else {}
 
-    def _add(self, file: Path) -> None:
-        """Add the tensors of another file. Raises CheckpointError for a name that both files have."""
-        more = open_weights(file).tensors
-        if twice := sorted(self._stored.keys() & more.keys()):
-            raise CheckpointError(f"{self.file.name} and {file.name} both have {twice[0]}: name the file to load")
-        self._stored |= more
-
 
 def _weights_files(path: Path) -> list[Path]:
     """A file itself; in a folder the file with a hub's name, else the only one or two, the larger first."""
@@ -115,7 +141,7 @@ def _weights_files(path: Path) -> list[Path]:
             return [path / name]
     if not path.exists():
         raise CheckpointError(f"{path} does not exist")
-    files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
+    files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES) and not NO_WEIGHTS.fullmatch(file.name)]
     if not files and (path / "manifest.json").is_file():
         raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
     if not files:

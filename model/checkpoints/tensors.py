@@ -3,6 +3,7 @@
 `state` has our names, and each step changes it in place.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
 
@@ -19,7 +20,10 @@ State = dict[str, Tensor]
 
 RELATIVE = "relative_position_bias_table"
 PREFIX = ("cls_token", "dist_token", "reg_token")
+NOTHING = r"(?!)"  # a pattern that no name matches
 MOST_NAMED = 8  # in a message
+# Of parametrizations, weight norm, spectral norm and pruning of torch.nn.utils.
+COMPUTED = re.compile(r"(^|\.)parametrizations\.|\.weight_(g|v|u|orig|mask)$")
 MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
@@ -123,8 +127,9 @@ def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: 
     tensor that has no place as the file does.
     """
     expected = model.state_dict()
+    unused = [names_in_file.get(key, key) for key in sorted(tensors.keys() - expected.keys())]
     complaints = [
-        *(f"unused: {names_in_file.get(key, key)}" for key in sorted(tensors.keys() - expected.keys())),
+        *(f"unused: {name}" for name in unused),
         *(f"missing: {key}" for key in sorted(expected.keys() - tensors.keys())),
         *(
             f"{key} is {tuple(tensors[key].shape)}, not {tuple(expected[key].shape)}"
@@ -133,8 +138,19 @@ def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: 
         ),
     ]
     if complaints:
-        raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}")
+        advice = _about(unused) if unused else ""
+        raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}{advice}")
     model.load_state_dict(tensors)
+
+
+def _about(unused: Sequence[str]) -> str:
+    """What a person can do about tensors that the network does not use."""
+    if computed := next((name for name in unused if COMPUTED.search(name)), None):
+        return (
+            f". {computed} is part of a weight that PyTorch computes: save the model after remove_parametrizations, "
+            "remove_weight_norm, remove_spectral_norm or prune.remove"
+        )
+    return f". If they do not belong to the network, --without 'NAME' leaves tensors out, as --without '{unused[0]}'"
 
 
 def first_few(names: Sequence[str], *, separator: str = ", ") -> str:

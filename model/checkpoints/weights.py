@@ -6,11 +6,9 @@ read with `weights_only`.
 
 import argparse
 import json
-import pickle
 import re
-import struct
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -21,28 +19,15 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from model.checkpoints import pickles
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.pickles import SHORT, cut_off
 
 LFS = b"version h"  # the first bytes of a pointer, which goes on with ttps://git-lfs
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
-SHORT = ("invalid header length", "incomplete metadata", "unexpected EOF", "truncated")  # in errors of both libraries
 INDEX = ".index.json"  # how the name of a list of shards ends
-# Dictionaries around a state dict, the first that is there before the others. timm's train.py evaluates state_dict_ema,
-# the moving average of state_dict (models/_helpers.py load_state_dict, use_ema).
-WRAPPERS = (
-    "state_dict_ema",
-    "model",
-    "state_dict",
-    "model_state_dict",  # as PyTorch's tutorials save it
-    "model_state",
-    "model_ema",
-    "module",  # DeepSpeed
-    "net",
-    "teacher",
-    "encoder",
-    "target_encoder",
-)
-WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "backbone.", "timm_model.")
+Place = tuple[str, ...]  # names of the dictionaries around a state dict
+DEEPEST = 8  # of them, at most
 
 
 class Stored(NamedTuple):
@@ -52,10 +37,8 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Weights:
-    tensors: dict[str, Stored]  # by name
+    states: dict[Place, dict[str, Stored]]  # the state dicts of the file: tensors by name
     metadata: dict[str, str] = field(default_factory=dict)
-    wrappers: tuple[str, ...] = ()  # names of the dictionaries around the state dict
-    chosen: str = ""  # which state dict was taken, where the file has several
     architecture: str = ""  # as a training script has named it
     arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
 
@@ -69,7 +52,7 @@ def open_weights(file: Path) -> Weights:
     if start == LFS:
         raise CheckpointError(f"{file.name} is a pointer of Git LFS, without the weights: `git lfs pull` gets them")
     if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
-        raise _cut_off(file)
+        raise cut_off(file)
     if zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             is_npz = any(name.endswith(".npy") for name in archive.namelist())
@@ -78,8 +61,8 @@ def open_weights(file: Path) -> Weights:
         return _open_pickle(file)
     if file.name.endswith(INDEX):
         shards = read_json(file).get("weight_map", {}).values()
-        return _open_safetensors(file, [file.parent / shard for shard in sorted(set(shards))])
-    return _open_safetensors(file, [file])
+        return _open_shards(file, [file.parent / Path(shard).name for shard in sorted(set(shards))])
+    return _open_safetensors(file)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -93,22 +76,29 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _open_safetensors(listing: Path, shards: list[Path]) -> Weights:
+def _open_shards(listing: Path, shards: list[Path]) -> Weights:
     tensors: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
     for shard in shards:
         if not shard.is_file():
             raise CheckpointError(f"{listing.name} lists {shard.name}, which is not beside it")
-        try:
-            file = safe_open(shard, framework="pt")
-        except (SafetensorError, OSError) as error:
-            if any(sign in str(error) for sign in SHORT):
-                raise _cut_off(shard) from None
-            raise CheckpointError(f"{shard.name} is neither safetensors, npz nor a PyTorch file") from None
-        metadata |= file.metadata() or {}
-        for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
-            tensors[key] = Stored(tuple(file.get_slice(key).get_shape()), partial(file.get_tensor, key))
-    return Weights(tensors=_strip(tensors), metadata=metadata)
+        opened = open_weights(shard)
+        metadata |= opened.metadata
+        tensors |= opened.states.get((), {})
+    return Weights(states={(): tensors}, metadata=metadata)
+
+
+def _open_safetensors(path: Path) -> Weights:
+    try:
+        file = safe_open(path, framework="pt")
+    except (SafetensorError, OSError) as error:
+        if any(sign in str(error) for sign in SHORT):
+            raise cut_off(path) from None
+        raise CheckpointError(f"{path.name} is neither safetensors, npz nor a PyTorch file") from None
+    tensors = {}
+    for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
+        tensors[key] = Stored(tuple(file.get_slice(key).get_shape()), partial(file.get_tensor, key))
+    return Weights(states={(): tensors}, metadata=file.metadata() or {})
 
 
 def _open_npz(file: Path) -> Weights:
@@ -121,75 +111,40 @@ def _open_npz(file: Path) -> Weights:
                 np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             )
             tensors[name] = Stored(tuple(read_header(member)[0]), partial(_from_numpy, archive, name))
-    return Weights(tensors=tensors)
+    return Weights(states={(): tensors})
 
 
 def _open_pickle(file: Path) -> Weights:
-    try:
-        with torch.serialization.safe_globals([argparse.Namespace]):  # the command line that trained it
-            content = torch.load(file, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(file))
-    except (EOFError, IndexError, struct.error):  # in the middle of a record
-        raise _cut_off(file) from None
-    except (pickle.UnpicklingError, RuntimeError, ValueError, KeyError) as error:
-        if any(sign in str(error) for sign in SHORT):
-            raise _cut_off(file) from None
-        raise CheckpointError(
-            f"{file.name} is not a PyTorch file of plain tensors: it holds code or other objects, which are "
-            "never run; save its state_dict() instead"
-        ) from None
-    state, wrappers, others = _unwrap(content)
-    architecture, arguments = content.get("arch"), content.get("args")
+    content = pickles.load(file)
+    states = dict(_state_dicts(content))
+    if not states:
+        keys = f"; it has {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) else ""
+        raise CheckpointError(f"the file holds no state dict{keys}")
+    around = content if isinstance(content, dict) else {}
+    architecture, arguments = around.get("arch"), around.get("args")
     return Weights(
-        # Some are parameters, which are plain tensors from here on.
-        tensors={name: Stored(tuple(tensor.shape), tensor.detach) for name, tensor in _strip(state).items()},
-        wrappers=wrappers,
-        chosen=f"{wrappers[-1]}; the file has {', '.join(others)} too" if others else "",
+        states=states,
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
         arguments=dict(vars(arguments)) if isinstance(arguments, argparse.Namespace) else {},
     )
 
 
-def _cut_off(file: Path) -> CheckpointError:
-    size = file.stat().st_size
-    return CheckpointError(f"{file.name} is cut off after {size:,} bytes: copy or download it again")
-
-
-def _strip(named: dict[str, Any]) -> dict[str, Any]:
-    """Drop the prefixes that training wrappers put before names, one inside the other in any order."""
-    for prefix in WRAPPER_PREFIXES:
-        if named and sum(key.startswith(prefix) for key in named) > len(named) / 2:
-            stripped = {key.removeprefix(prefix): value for key, value in named.items()}
-            if len(stripped) < len(named):
-                twice = next(key for key in named if key.startswith(prefix) and key.removeprefix(prefix) in named)
-                raise CheckpointError(
-                    f"the file has both {twice} and {twice.removeprefix(prefix)}: save one network alone"
-                )
-            return _strip(stripped)
-    return named
-
-
-def _unwrap(content: Any) -> tuple[dict[str, Tensor], tuple[str, ...], list[str]]:
-    """The state dict in what a training script saved, the names of the dictionaries around it, and of those beside it.
-
-    A tensor beside those dictionaries, such as a counter, is no weight. Raises CheckpointError without a state dict.
-    """
-    wrappers: tuple[str, ...] = ()
-    others: list[str] = []
-    while isinstance(content, dict):
-        inside = [name for name in WRAPPERS if _holds_tensors(content.get(name))]
-        if not inside:
-            tensors = {key: value for key, value in content.items() if isinstance(value, Tensor)}
-            if not tensors:
-                break
-            return tensors, wrappers, others
-        wrappers, content, others = (*wrappers, inside[0]), content[inside[0]], inside[1:]
-    keys = f"; it has {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) else ""
-    raise CheckpointError(f"the file holds no state dict{keys}")
-
-
-def _holds_tensors(content: Any) -> bool:
-    """Whether a dictionary, or one in it, has a tensor."""
-    return isinstance(content, dict) and any(isinstance(v, Tensor) or _holds_tensors(v) for v in content.values())
+def _state_dicts(content: Any, place: Place = ()) -> Iterator[tuple[Place, dict[str, Stored]]]:
+    """The dictionaries that have tensors by name, in any others and in lists."""
+    if len(place) > DEEPEST:
+        return
+    if isinstance(content, list | tuple):
+        content = {str(i): part for i, part in enumerate(content)}
+    elif isinstance(content, dict):
+        # Some are parameters, which are plain tensors from here on.
+        named = {k: Stored(tuple(t.shape), t.detach) for k, t in content.items() if isinstance(t, Tensor)}
+        if tensors := {name: stored for name, stored in named.items() if isinstance(name, str)}:
+            yield place, tensors
+    else:
+        return
+    for name, part in content.items():
+        if isinstance(name, str):
+            yield from _state_dicts(part, (*place, name))
 
 
 def _from_numpy(archive: Any, name: str) -> Tensor:

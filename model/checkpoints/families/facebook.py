@@ -5,11 +5,13 @@ linear classifier on features of the last blocks: a folder with both files is on
 embeddings.
 """
 
+import re
 from typing import Literal, NamedTuple
 
 from model.checkpoints.checkpoint import Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import is_known
+from model.checkpoints.networks import is_head
 from model.checkpoints.recipe import imagenet, resolve_recipe
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State, resolve_heads, square_grid
@@ -25,7 +27,8 @@ NAMES = (
 )
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
 TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
-HEADS = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
+HEADS = dict.fromkeys(("head", "head_dist", "linear", "linear_head", "classifier"), TRAINING_ONLY)
+PUBLISHED = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
 
 class Member(NamedTuple):
@@ -61,13 +64,15 @@ def _member(source: Source) -> Member | None:
     if named or not (any(name in source for name in attention) and all(name in source for name in embedding)):
         return None
     wrapped = "model" in source.wrappers
+    heads = {name.partition(".")[0] for name in source.names if not re.fullmatch(TRAINING_ONLY, name)}
+    heads = {name for name in heads if is_head(name)} - {"linear"}  # DINO's own
     evidence = {
         DINOV2_REGISTERS: "register_tokens" in source,
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
-        MAE: wrapped and ("fc_norm.weight" in source or "head.weight" not in source),
+        MAE: wrapped and ("fc_norm.weight" in source or not heads),
         DEIT: wrapped and "head.weight" in source,
-        DINO: "head.weight" not in source,
+        DINO: not heads,
     }
     return next((member for member, holds in evidence.items() if holds), None)
 
@@ -107,7 +112,7 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=source.count(r"blocks\.(\d+)\."),
             mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
-            heads=resolve_heads(facts, HEADS.get(width), f"all published models of width {width}", width=width),
+            heads=resolve_heads(facts, PUBLISHED.get(width), f"all published models of width {width}", width=width),
             num_classes=num_classes,
             distillation_token="dist_token" in source,
             registers=source.shape("reg_token")[1] if "reg_token" in source else 0,

@@ -56,6 +56,7 @@ NAMES = (
     (r"/", "."),
 )
 
+HEADS: dict[str, str] = {}  # theirs are kernels
 STATE = r"opt/(?!target/).*|chrono/.*|params/[bt]"  # of the optimiser; training time; SigLIP's bias and temperature
 # No root, and the roots of flax.linen, of flax.optim, and of two-tower models of big_vision and vit_jax.
 ROOTS = ("", "params/", "opt/target/", "params/img/", "img/")

@@ -13,7 +13,7 @@ from model.checkpoints.facts import Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, SIGLIP, Json
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, grid_of, join_blocks, pair, share_relative_table
+from model.checkpoints.tensors import NOTHING, State, grid_of, join_blocks, pair, share_relative_table
 from model.config import ViTConfig
 
 PATCHES = r"(.*\.)?embeddings\.patch_embedding(s\.projection|s|)\.weight"  # of ViT, DINOv3 and CLIP
@@ -60,6 +60,7 @@ NAMES = (
 # A mask token is for masked image modelling, a decoder is of ViTMAEForPreTraining. The index is computed from the grid;
 # early files contain it.
 DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_index"
+HEADS = dict.fromkeys(("classifier", "cls_classifier", "distillation_classifier"), NOTHING)
 OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids"
 # As in pipelines/image_classification.py.
 SCORES: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}

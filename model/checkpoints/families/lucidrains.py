@@ -30,6 +30,7 @@ NAMES = (
     (r"^(mlp|linear)_head\.0\.", "fc_norm."),
     (r"^(mlp|linear)_head\.(1\.)?", "head."),
 )
+HEADS = {head: rf"{head}\.0\.(weight|bias)" for head in ("mlp_head", "linear_head")}  # with a norm before the layer
 PROJECTION = ((r"^to_patch_embedding\.1\.", "patch_embed.proj."),)
 NORMED_PROJECTION = (
     (r"^to_patch_embedding\.1\.", "patch_embed.norm_patch."),

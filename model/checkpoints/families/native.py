@@ -11,12 +11,13 @@ from safetensors.torch import save_file
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State
+from model.checkpoints.tensors import NOTHING, State
 from model.config import ViTConfig
 from model.durable import replacing
 from model.preprocessing import Preprocessing
 
 FAMILY = "vit-serve"
+HEADS = {"head": NOTHING}
 STORED = ("name", "labels", "wordnet", "score", "figures", "recipe", "history")  # as they are
 
 

@@ -49,7 +49,9 @@ NAMES = (
     (r"\.ls_([12])\.", r".ls\1."),
     (r"^proj$", "pre_logits.weight"),
 )
-OTHERS = r"(?!visual\.).*"  # the text tower, and the scale and bias of the comparison
+HEADS: dict[str, str] = {}
+# The text tower, and the scale and bias of the comparison.
+OTHERS = r"(text\w*|transformer|token_embedding|positional_embedding|ln_final|attn_mask|logit_scale|logit_bias)(\..*)?"
 POOLS: dict[str, Literal["cls", "mean"]] = {"tok": "cls", "avg": "mean"}
 
 

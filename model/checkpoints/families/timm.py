@@ -20,9 +20,10 @@ from model.checkpoints.families.timm_network import final_norm, network, patch_s
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import pair
+from model.checkpoints.tensors import NOTHING, pair
 
 FAMILY = "timm"
+HEADS = {"head": NOTHING, "head_dist": NOTHING}
 # Classes of the ImageNets as tags name them: 21k is Google's or 21k-P. Heads of other sizes may be embeddings.
 IMAGENETS = {"in1k": (1000,), "in12k": (11821,), "in21k": (21843, 11221), "in22k": (21841,)}
 CLASSES = tuple(classes for numbers in IMAGENETS.values() for classes in numbers)

@@ -25,6 +25,8 @@ NAMES = (
     (r"^heads\.(head\.)?(0\.)?(?=weight|bias)", "head."),  # theirs is heads.head, others replace it in fine-tuning
 )
 
+HEADS = {"heads": r"heads\.pre_logits\..*"}
+
 # The constructors by (width, depth, patch), with their heads; each has an entry by image size. A file of
 # IMAGENET1K_SWAG_LINEAR_V1 for B/16 or L/16 looks like one of V1: its preprocessing has to be given with --set.
 CONSTRUCTORS = {
@@ -56,9 +58,6 @@ def describe(source: Source, facts: Facts) -> Description:
     if "conv_proj.conv_last.weight" in source:
         raise CheckpointError("a stem of convolutions (conv_stem_configs, arXiv 2106.14881) is not supported")
     source.rename(NAMES)
-    if "head.weight" not in source:
-        others = ", ".join(name for name in source.names if name.startswith("heads")) or "no heads at all"
-        raise CheckpointError(f"the classifier is not a single linear layer: the file has {others}")
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     depth = source.count(r"blocks\.(\d+)\.")
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
@@ -74,7 +73,7 @@ def describe(source: Source, facts: Facts) -> Description:
             depth=depth,
             mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
             heads=resolve_heads(facts, heads, f"torchvision's {architecture}", width=width),
-            num_classes=source.shape("head.weight")[0],
+            num_classes=source.shape("head.weight")[0] if "head.weight" in source else 0,
             position_resize="bicubic_corners",
             norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
             representation_size=source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None,

@@ -248,7 +248,9 @@ def test_the_tower_of_an_openclip_file(tmp_path):
     tower = {f"visual.trunk.{key}": tensor for key, tensor in state.items()}
     assert_same(load(tmp_path, tower | beside, "vit_base_patch16_siglip_224").model, model)
     with pytest.raises(CheckpointError, match="an image tower of OpenAI or OpenCLIP under names"):
-        load_checkpoint(write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8)}))
+        load_checkpoint(
+            write(tmp_path / "own", {"visual.conv1.weight": torch.ones(24, 3, 8, 8), "logit_scale": torch.ones(1)})
+        )
 
 
 def test_openclip_describes_its_tower_and_may_project_its_output(tmp_path):
