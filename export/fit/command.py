@@ -51,7 +51,7 @@ def _source(options: argparse.Namespace) -> Description:
             raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
         if options.set or options.without:
             option = "--set" if options.set else "--without"
-            raise ValueError(f"{option}: it is for a checkpoint, and --method {options.method} begins with none")
+            raise ValueError(f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none")
         return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions or "1-D")
     if options.from_scratch or not options.checkpoint:
         raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")

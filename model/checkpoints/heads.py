@@ -13,8 +13,8 @@ def settle(source: Source, own: Mapping[str, str], *, served: bool) -> str:
     """Give a linear head the name of the family's own, and return a sentence for a person about that, if it did.
 
     `own` has what stands before `.weight` and `.bias` of the family's heads, the usual one first, each with a pattern
-    for what else may stand there. A head that is not `served` is left out where it is not linear. Else raises
-    CheckpointError for it, naming its tensors.
+    for what else may stand there. A head that is not `served` is left out where it is not linear, or of
+    another name. Else raises CheckpointError for it, naming its tensors.
     """
     given = {name.partition(".")[0] for name in source.names}
     heads = {head: head for head in own if head in given}
@@ -32,7 +32,7 @@ def settle(source: Source, own: Mapping[str, str], *, served: bool) -> str:
             continue
         if problem and served:
             raise CheckpointError(f"{problem}. --set num_classes=0 leaves it out, and the service gives embeddings")
-        if problem:
+        if problem or (head != ours and not served):
             source.rename(dropping="|".join(map(re.escape, names)))
         elif layer not in (None, f"{ours}."):
             told.append(source.names_in_file[f"{layer}weight"])

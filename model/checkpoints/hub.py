@@ -6,7 +6,7 @@ huggingface_hub downloads them, so its cache, HF_ENDPOINT, HF_TOKEN and HF_HUB_O
 from pathlib import Path
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.source import SHARDS, WEIGHT_FILES
+from model.checkpoints.source import SHARDS, WEIGHT_FILES, may_hold_weights
 
 SCHEME = "hf://"
 # What loaders read beside weights.
@@ -20,18 +20,25 @@ def fetch(repository: str, *, tokeniser: bool = False) -> Path:
     With the files of the tokeniser if it is asked for and the repository has one.
     """
     # Imported here: it reads its environment at import, and a local file can be loaded without it.
-    from huggingface_hub import snapshot_download
+    from huggingface_hub import constants, list_repo_files, snapshot_download
 
-    name, _, revision = repository.partition("@")
+    name, _, tag = repository.partition("@")
+    revision = tag or None
     try:
         for weights in WEIGHT_FILES:
             patterns = [*DESCRIPTIONS, weights, *SHARDS.get(weights, ()), *(TOKENISER if tokeniser else ())]
-            folder = Path(snapshot_download(name, revision=revision or None, allow_patterns=patterns))
+            folder = Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
             if (folder / weights).is_file():
                 return folder
+        cached = constants.HF_HUB_OFFLINE
+        files = [file.name for file in folder.iterdir()] if cached else list_repo_files(name, revision=revision)
+        lone = [file for file in files if "/" not in file and may_hold_weights(file)]
+        if lone and (len(lone) == 1 or cached):
+            return Path(snapshot_download(name, revision=revision, allow_patterns=[*DESCRIPTIONS, *lone]))
     except Exception as error:  # of the network, the server or the disk
         raise CheckpointError(f"{SCHEME}{repository} cannot be downloaded: {_reason(error)}") from error
-    raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}")
+    among = f"; download one of {', '.join(sorted(lone))} and give its path" if lone else ""
+    raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}{among}")
 
 
 def _reason(error: Exception) -> str:

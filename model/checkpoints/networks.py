@@ -17,7 +17,7 @@ from model.checkpoints.weights import Place, Stored
 KNOWN_BY = (  # that tensor, as the families of model/checkpoints/families/ call it
     r"(visual\.trunk\.)?patch_embed\.proj\.weight",  # timm, facebookresearch and this project
     r"embeddings\.patch_embedding(s\.projection|s|)\.weight",  # transformers
-    r"encoder\.pos_embedding",  # torchvision
+    r"conv_proj\.(conv_last\.)?weight",  # torchvision
     r"to_patch_embedding\.1\.weight",  # vit-pytorch
     r"visual\.class_embedding",  # OpenCLIP
     r"((params/)?(img/)?|opt/target/)embedding/kernel",  # Google
@@ -94,7 +94,11 @@ def take(states: Mapping[Place, Mapping[str, Stored]], *, file: str, weights: st
     for other in roots[place]:
         if other != root:
             state = {name: stored for name, stored in state.items() if not _belongs(_plain(name), other, root)}
-    heads = [one for one in holding if found and one != place and one[:-1] == place[:-1] and is_head(one[-1])]
+    heads = [
+        one
+        for one in holding
+        if found and one != place and len(one) == len(place) and one[:-1] == place[:-1] and is_head(one[-1])
+    ]
     if heads:  # each module has a dictionary
         root = f"{place[-1]}.{root}"
         state = {f"{one[-1]}.{name}": stored for one in (place, *heads) for name, stored in states[one].items()}

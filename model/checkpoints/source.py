@@ -132,6 +132,11 @@ class Source:
         return read_json(path) if path.is_file() else {}
 
 
+def may_hold_weights(file: str) -> bool:
+    """Whether a file without one of the names of hubs may be the weights of its folder."""
+    return file.endswith(LONE_FILES) and not NO_WEIGHTS.fullmatch(file)
+
+
 def _weights_files(path: Path) -> list[Path]:
     """A file itself; in a folder the file with a hub's name, else the only one or two, the larger first."""
     if path.is_file():
@@ -141,7 +146,7 @@ def _weights_files(path: Path) -> list[Path]:
             return [path / name]
     if not path.exists():
         raise CheckpointError(f"{path} does not exist")
-    files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES) and not NO_WEIGHTS.fullmatch(file.name)]
+    files = [file for file in path.iterdir() if may_hold_weights(file.name)]
     if not files and (path / "manifest.json").is_file():
         raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
     if not files:

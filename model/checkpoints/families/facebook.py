@@ -71,7 +71,7 @@ def _member(source: Source) -> Member | None:
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
         MAE: wrapped and ("fc_norm.weight" in source or not heads),
-        DEIT: wrapped and "head.weight" in source,
+        DEIT: wrapped and "head" in heads,
         DINO: not heads,
     }
     return next((member for member, holds in evidence.items() if holds), None)

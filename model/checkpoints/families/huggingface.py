@@ -65,6 +65,7 @@ OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.posit
 # As in pipelines/image_classification.py.
 SCORES: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
 TEXTS = "text_model.embeddings.token_embedding.weight"
+POOLER = "pooler_output"
 CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
 
 # Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
@@ -98,17 +99,14 @@ def describe(source: Source, facts: Facts) -> Description:
         raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight")
     if not classes and stated.get("vision_use_head") is False:
         raise CheckpointError(f"{architecture} has no attention pool (vision_use_head), and so no output to serve")
-    # What a classifier beside another model reads is not written anywhere.
-    if classes and (kind.compares or dense) and architectures and not architecture.endswith(CLASSIFYING):
-        raise CheckpointError(
-            f"config.json names {architecture}, which has no classifier, but {source.file.name} has one. It "
-            "is not known what that one reads: save the model as ...ForImageClassification"
-        )
+    pool = _pool_of_other_head(source, facts, architecture, comparing=bool(kind.compares)) if classes else None
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
     fields = kind.switches(stated | {"patch_size": patch_size})
     if not classes:
         fields |= {**(kind.headless or {}), "representation_size": dense}
+    elif pool:
+        fields |= {"pool": "cls" if pool == POOLER else pool, "representation_size": dense if pool == POOLER else None}
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
         fields["head_bias"] = classes > 0 or has_bias
@@ -175,6 +173,29 @@ def tensors(state: State, description: Description) -> State:
             state |= {f"attn_pool.q.{kind}": q, f"attn_pool.kv.{kind}": kv}
     share_relative_table(state, config)
     return state
+
+
+def _pool_of_other_head(source: Source, facts: Facts, architecture: str, *, comparing: bool) -> str | None:
+    """What a classifier reads that a person has put beside another model, which is written nowhere: the place of
+    ViTConfig, or the output of the pooler. None for a classifier of transformers.
+    """
+    named = "architectures" in source.config and not architecture.endswith(CLASSIFYING)
+    if not (named or source.foreign_head):
+        return None
+    head = source.foreign_head or source.names_in_file["head.weight"]
+    why = (
+        f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
+        if named
+        else f"{head} is no classifier of {architecture}"
+    )
+    why += ". It is not known what that one reads: "
+    if comparing or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
+        raise CheckpointError(f"{why}save the model as ...ForImageClassification")
+    pools = ("cls", "mean", "mean_all", *([POOLER] if "pre_logits.weight" in source else []))
+    (pool,) = facts.need({"pool": pools[-1] if POOLER in pools else "cls"}, why=f"{why}give it, as in this example")
+    if pool not in pools:
+        raise CheckpointError(f"--set pool={pool}: it is one of {', '.join(pools)}")
+    return str(pool)
 
 
 def _tower(source: Source) -> Json:

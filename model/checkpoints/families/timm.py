@@ -83,7 +83,7 @@ def describe(source: Source, facts: Facts) -> Description:
     outputs = source.shape("head.weight")[0] if "head.weight" in source else 0
     # timm cuts off background classes, which come first
     num_classes = outputs - (stated.get("label_offset") or 0) if outputs else 0
-    if config.get("num_classes", num_classes) != num_classes:
+    if config.get("num_classes", num_classes) != num_classes and facts.overrides.get("num_classes") != "0":
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
     labels, wordnet = _labels(config, stated, num_classes)
     projects = not tower and not labels and not trained and _is_projection(architecture, tag, outputs)

@@ -6,8 +6,11 @@ from io import StringIO
 from unittest.mock import Mock
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 from app.bundle import Agreement, load_bundle
 from app.settings import DEMO_BUNDLE
@@ -27,17 +30,27 @@ def checkpoint(tmp_path):
     return path
 
 
+def add_tensors(path, more):
+    with safe_open(path, framework="pt") as file:
+        metadata = file.metadata()
+    save_file(load_file(path) | more, path, metadata=metadata)
+
+
 def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, capsys):
     out = tmp_path / "bundles" / "toy"
-    options = ["--image-size", "32x48", "--set", "name=mine", "--precision", "fp16"]
+    beside = {"criterion.weight": torch.ones(7), "projector.weight": torch.ones(2), "projector.bias": torch.ones(2)}
+    add_tensors(checkpoint, beside)
+    options = ["--image-size", "32x48", "--set", "name=mine", "--precision", "fp16", "--without", "projector.*"]
     main(["--checkpoint", str(checkpoint), "--out", str(out), *options])
     manifest = load_bundle(out).manifest
     assert (manifest.name, manifest.image.size, manifest.tokens.grid) == ("mine", (32, 48), (4, 6))
     assert manifest.image.resize.size == (43, 58)  # the crop still cuts off the same share
     assert manifest.precision == "fp16"
-    assert manifest.overrides == {"name": "mine", "image_size": "32,48"}
+    assert manifest.overrides == {"name": "mine", "image_size": "32,48", "without": "projector.*"}
     message = capsys.readouterr().out
     assert "Largest difference to PyTorch" in message
+    assert "\nLeft out, as training leaves it beside weights: criterion.weight.\n" in message
+    assert "\nLeft out by hand: projector.*.\n" in message
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
     assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
 
@@ -69,11 +82,13 @@ def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
 
 
 def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, monkeypatch):
+    add_tensors(checkpoint, {"n_averaged": torch.tensor(3), "projector.weight": torch.ones(2)})
     monkeypatch.setattr("model.checkpoints.source.Source.tensors", lambda *_: pytest.fail("read a tensor"))
-    main(["inspect", str(checkpoint), "--set", "name=mine", "--labels", "none"])
+    main(["inspect", str(checkpoint), "--set", "name=mine", "--labels", "none", "--without", "projector.*"])
     found = facts(capsys)
     assert found["family"] == "vit-serve"
     assert found["name"].endswith("set by hand")
+    assert found["left"].split() == ["out", "n_averaged"]
     assert found["image_size"].startswith("(24, 40)")
     assert found["parameters"] == "0.02 M"
     assert found["preprocessing.interpolation"].startswith("bilinear")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import threading
 from hashlib import sha1
@@ -9,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+import torch
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
@@ -99,6 +101,46 @@ def test_only_needed_files_are_fetched_and_pickles_where_there_is_nothing_else(h
     hub.folders["org/name"] = GOLDEN / case
     fetch(repository, tokeniser=tokeniser)
     assert sorted(hub.fetched) == files
+
+
+SHARDS = ["pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "fetched"),
+    [
+        (["pytorch_model.bin.index.json", *SHARDS], ["pytorch_model.bin.index.json", *SHARDS]),
+        (["best_model.bin", "training_args.bin"], ["best_model.bin"]),
+    ],
+)
+def test_pickles_in_shards_or_under_any_name_are_fetched(hub, tmp_path, monkeypatch, weights, fetched):
+    for file in (GOLDEN / "huggingface-vit-v5").iterdir():
+        if file.suffix == ".json":
+            shutil.copy(file, tmp_path)
+    state = torch.load(GOLDEN / "huggingface-vit-v5/pytorch_model.bin", weights_only=True)
+    if len(fetched) > 1:
+        files = {name: SHARDS[i % 2] for i, name in enumerate(state)}
+        for shard in SHARDS:
+            torch.save({name: tensor for name, tensor in state.items() if files[name] == shard}, tmp_path / shard)
+        (tmp_path / weights[0]).write_text(json.dumps({"weight_map": files}))
+    else:
+        for file in weights:
+            torch.save(state, tmp_path / file)
+    hub.folders["org/name"] = tmp_path
+    plain = load_checkpoint(GOLDEN / "huggingface-vit-v5").model
+    assert same_weights(load_checkpoint("hf://org/name").model, plain)
+    assert sorted(hub.fetched) == sorted(["config.json", "preprocessor_config.json", *fetched])
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    forget(monkeypatch)
+    assert same_weights(load_checkpoint("hf://org/name").model, plain)
+
+
+def test_one_of_several_files_of_other_names_is_asked_for(hub, tmp_path):
+    for file in ("a.pth", "b.pth"):
+        (tmp_path / file).write_bytes(b"x")
+    hub.folders["org/name"] = tmp_path
+    with pytest.raises(CheckpointError, match=r"has none of .*; download one of a\.pth, b\.pth and give its path"):
+        load_checkpoint("hf://org/name")
 
 
 def test_a_repository_is_loaded_without_its_tokeniser_unless_there_are_labels_to_read(hub):

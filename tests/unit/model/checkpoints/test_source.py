@@ -111,14 +111,15 @@ def test_the_state_dict_of_a_training_script_is_loaded(tmp_path, content, chosen
     check(source)
 
 
-@pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt", "x.ckpt"])
+@pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt", "x.ckpt", "best_model.bin"])
 def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     (tmp_path / "run").mkdir()
     torch.save({"arch": "vit_tiny_patch16_224", "state_dict": TENSORS}, tmp_path / "run" / file)
-    (tmp_path / "run" / "args.yaml").write_text("lr: 1")
+    for beside in ("args.yaml", "training_args.bin", "optimizer.pt", "rng_state.pth", "scheduler.bin"):
+        (tmp_path / "run" / beside).write_text("lr: 1")
     source = Source(tmp_path / "run")
     assert (source.name, source.architecture) == ("run", "vit_tiny_patch16_224")
-    assert Source(tmp_path / "run" / file).name == "x"
+    assert Source(tmp_path / "run" / file).name == file.partition(".")[0]
     check(source)
 
 

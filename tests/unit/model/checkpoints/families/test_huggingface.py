@@ -113,16 +113,19 @@ def test_a_person_overrules_config_json(changed):
     assert description.origins["heads"] == "set by hand"
 
 
-def test_shards_are_one_file(changed):
+@pytest.mark.parametrize(
+    ("stem", "suffix", "write"), [("model", "safetensors", save_file), ("pytorch_model", "bin", torch.save)]
+)
+def test_shards_are_one_file(changed, stem, suffix, write):
     folder = changed()
     tensors = load_file(folder / "model.safetensors")
     names = sorted(tensors)
-    files = {name: f"model-0000{1 + (i % 2)}-of-00002.safetensors" for i, name in enumerate(names)}
+    files = {name: f"{stem}-0000{1 + (i % 2)}-of-00002.{suffix}" for i, name in enumerate(names)}
     for file in set(files.values()):
-        save_file({name: tensors[name] for name in names if files[name] == file}, folder / file)
+        write({name: tensors[name] for name in names if files[name] == file}, folder / file)
     (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+    (folder / f"{stem}.{suffix}.index.json").write_text(json.dumps({"weight_map": files}))
     assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-vit"))
-    (folder / "model-00002-of-00002.safetensors").unlink()
-    with pytest.raises(CheckpointError, match=r"lists model-00002-of-00002\.safetensors, which is not beside it"):
+    (folder / f"{stem}-00002-of-00002.{suffix}").unlink()
+    with pytest.raises(CheckpointError, match=rf"lists {stem}-00002-of-00002\.{suffix}, which is not beside it"):
         load_checkpoint(folder)

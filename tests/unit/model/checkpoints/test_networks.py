@@ -1,0 +1,212 @@
+"""model/checkpoints/networks.py: the network of a file below any names, and what stands beside it."""
+
+import re
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.optim.swa_utils import AveragedModel
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.networks import take
+from model.checkpoints.source import Source
+from model.checkpoints.weights import open_weights
+from tests.golden.test_checkpoints import CASES, path_of
+from tests.support.altered import GOLDEN
+from tests.support.runs import same_weights
+
+HEADS = {"heads": "3"}
+STATE = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
+NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,11}", fullmatch=True)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(content):
+        torch.save(content, tmp_path / "x.pth")
+        return tmp_path / "x.pth"
+
+    return save
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return load_checkpoint(GOLDEN / "deit/checkpoint.pth", overrides=HEADS).model
+
+
+def below(wrapper, state=STATE):
+    return {f"{wrapper}.{name}": tensor for name, tensor in state.items()}
+
+
+STATES = [next(iter(open_weights(Source(path_of(case)).file).states.items())) for case in CASES]
+
+
+@given(state=st.sampled_from(STATES), wrappers=st.lists(NAMES, max_size=4))
+@settings(max_examples=300, deadline=None)
+def test_wrappers_of_any_name_are_dropped_for_every_family(state, wrappers):
+    place, tensors = state
+    between = "/" if any("/" in name for name in tensors) else "."
+    around = "".join(f"{name}{between}" for name in wrappers)
+    usual = take({place: tensors}, file="x", weights=None)
+    wrapped = take({place: {f"{around}{name}": tensor for name, tensor in tensors.items()}}, file="x", weights=None)
+    assert wrapped.tensors == usual.tensors
+    assert len(wrapped.unread) == len(usual.unread)
+
+
+@pytest.mark.parametrize("around", ["vit", "module.student.backbone", "base_model.model", "loss"])
+def test_a_wrapped_network_has_the_same_weights(saved, plain, around):
+    assert same_weights(load_checkpoint(saved({"model": below(around)}), overrides=HEADS).model, plain)
+
+
+@pytest.mark.parametrize(
+    ("part", "wrapped"),
+    [
+        ("blocks.0.", "_orig_mod.blocks.0."),
+        ("blocks.0.", "blocks.0._checkpoint_wrapped_module."),
+        ("blocks.", "_fsdp_wrapped_module.blocks."),
+        ("attn.", "_fsdp_wrapped_module._orig_mod.module.attn."),
+    ],
+)
+def test_wrappers_inside_names_are_dropped(saved, plain, part, wrapped):
+    state = {f"module._orig_mod.{name.replace(part, wrapped)}": tensor for name, tensor in STATE.items()}
+    assert same_weights(load_checkpoint(saved({"model": state}), overrides=HEADS).model, plain)
+
+
+def test_torchs_averaged_model(saved, plain):
+    state = AveragedModel(plain).state_dict()
+    assert "n_averaged" in state
+    checkpoint = load_checkpoint(saved({"model": state}), overrides=HEADS)
+    assert same_weights(checkpoint.model, plain)
+    assert checkpoint.unread == ("n_averaged",)
+
+
+COUNT, MANY = torch.tensor(3), torch.ones(6)
+LEFT = {
+    "criterion.pos_weight": MANY,  # of Lightning's modules
+    "loss_fn.weight": MANY,
+    "train_loss.weight": MANY,
+    "val_acc.confmat": torch.ones(6, 6),  # of torchmetrics
+    "test_auroc.thresholds": MANY,
+    "val_acc_best.value": COUNT,
+    "train_metrics.MulticlassAccuracy.tp": MANY,
+    "pos_weight": MANY,
+    "model.blocks.0.total_ops": torch.zeros(1, dtype=torch.float64),  # of thop
+    "model.blocks.0.attn._extra_state": MANY,
+    "num_updates": COUNT,
+}
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_what_training_leaves_beside_weights_is_no_weight_and_is_named(saved, plain, name):
+    state = {name: LEFT[name], **below("model")}
+    checkpoint = load_checkpoint(saved({"model": state}), overrides=HEADS)
+    assert checkpoint.unread == (name,)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["normalize.mean", "projector.weight", "metric_fc.weight", "norm.weight", "step", "head_gate", "lossless.weight"],
+)
+def test_what_might_be_a_weight_is_refused_until_a_person_leaves_it_out(saved, plain, name):
+    """A norm after a backbone is not the norm in it."""
+    path = saved({"model": {**below("net"), name: torch.ones(6, 24)}})
+    with pytest.raises(CheckpointError, match=rf"unused: {name}\. If they do not .* --without '{name}'$"):
+        load_checkpoint(path, overrides=HEADS)
+    checkpoint = load_checkpoint(path, overrides=HEADS, without=[f"{name[:-1]}*"])
+    assert same_weights(checkpoint.model, plain)
+    assert checkpoint.overrides["without"] == f"{name[:-1]}*"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        ("other.*", r"--without other\.\*: x\.pth has no tensor of such a name"),
+        ("blocks.1.attn.qkv.bias", r"missing: blocks\.1\.attn\.qkv\.bias"),
+        ("blocks.3.*", "a part of the network: depth is 4, and would be 3"),
+        ("head.*", "num_classes is .*, and would be 0. --set num_classes=0"),
+    ],
+)
+def test_a_part_of_the_network_cannot_be_left_out(saved, pattern, message):
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(saved({"model": STATE}), overrides=HEADS, without=[pattern])
+
+
+def test_parametrized_weights_are_refused_by_name(saved):
+    name = "blocks.0.attn.qkv.parametrizations.weight.original0"
+    state = {name if key == "blocks.0.attn.qkv.weight" else key: tensor for key, tensor in STATE.items()}
+    with pytest.raises(CheckpointError, match=rf"{re.escape(name)} is part of a weight that PyTorch computes: save"):
+        load_checkpoint(saved({"model": state}), overrides=HEADS)
+
+
+OTHER = {name: tensor + 1 for name, tensor in STATE.items()}
+
+
+@pytest.mark.parametrize(
+    ("content", "chosen"),
+    [
+        ({"net": STATE, "ema": OTHER}, "net; the file has ema too"),
+        ({"swa": OTHER, "model": STATE}, "model; the file has swa too"),
+        (
+            {"state_dict": STATE, "callbacks": {"EMA": {"weights": OTHER}}},
+            "state_dict; the file has callbacks.EMA.weights too",
+        ),
+        ({"model": STATE, "models": [OTHER]}, "model; the file has models.0 too"),
+        ({**STATE, "shadow": OTHER}, ".; the file has shadow too"),
+        ({"net": STATE, "discriminator": {"fc.weight": MANY}}, "net; the file has discriminator too"),
+    ],
+)
+def test_other_state_dicts_are_named_and_can_be_chosen(saved, content, chosen):
+    path = saved(content)
+    source = Source(path)
+    assert source.chosen == chosen
+    assert torch.equal(source.tensors()["norm.bias"], STATE["norm.bias"])
+    other = re.findall(r"has (\S+) too", chosen)[0]
+    if other != "discriminator":
+        assert torch.equal(Source(path, weights=other).tensors()["norm.bias"], OTHER["norm.bias"])
+
+
+@pytest.mark.parametrize("first", ["online", "a.backbone", "model"])
+def test_a_person_is_asked_which_of_two_networks_is_meant(saved, plain, first):
+    second = first.replace("a.", "teacher.").replace("online", "target").replace("model", "ema")
+    beside = {f"{second.partition('.')[0]}.center": MANY}
+    path = saved({"model": {**below(first), **below(second, OTHER), **beside}})
+    places = f"model.{first}, model.{second}" if first < second else f"model.{second}, model.{first}"
+    with pytest.raises(CheckpointError, match=f"several networks, {places}: choose one, .*--set weights=model"):
+        describe_checkpoint(path, overrides=HEADS)
+    checkpoint = load_checkpoint(path, overrides={**HEADS, "weights": f"model.{first}"})
+    assert same_weights(checkpoint.model, plain)
+    assert checkpoint.weights == f"model.{first}; the file has model.{second} too"
+    assert checkpoint.overrides["weights"] == f"model.{first}"
+    with pytest.raises(CheckpointError, match=f"--set weights=x: x.pth has {places}"):
+        describe_checkpoint(path, overrides={**HEADS, "weights": "x"})
+
+
+def test_two_dictionaries_that_no_rule_prefers_are_asked_about(saved):
+    with pytest.raises(
+        CheckpointError, match=r"several networks, g, h: choose one, as in this example: --set weights=g"
+    ):
+        Source(saved({"g": STATE, "h": OTHER}))
+
+
+def test_the_network_in_a_loss_is_not_the_model(saved, plain):
+    """A teacher that a loss holds, as DeiT's DistillationLoss would."""
+    state = {**below("model"), **below("criterion.teacher", OTHER)}
+    assert same_weights(load_checkpoint(saved({"model": state}), overrides=HEADS).model, plain)
+
+
+@pytest.mark.parametrize("case", ["deit", "torchvision-vit", "huggingface-vit", "vit-pytorch-0.40.2-cls", "timm-plain"])
+def test_empty_tensors_are_dropped_in_every_family(case):
+    place, tensors = STATES[[one.name for one in CASES].index(case)]
+    empty = {"register_tokens": next(iter(tensors.values()))._replace(shape=(1, 0, 24))}
+    assert take({place: {**tensors, **empty}}, file="x", weights=None).tensors.keys() == (
+        take({place: tensors}, file="x", weights=None).tensors.keys()
+    )
+
+
+def test_a_file_that_refers_to_itself_ends(saved):
+    content = {"model": STATE}
+    content["self"] = content
+    assert "norm.bias" in Source(saved(content)).names
