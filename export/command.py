@@ -18,9 +18,8 @@ from export.messages import stop, tell
 from export.progress import working
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.describe import report
+from model.checkpoints.describe import about_weights, report
 from model.checkpoints.load import describe_checkpoint
-from model.checkpoints.tensors import first_few
 from model.checkpoints.zero_shot import PROMPT
 
 
@@ -93,12 +92,8 @@ def export(options: argparse.Namespace) -> None:
         + (f" and logits {parity.logits:.0e} (both relative)" if parity.logits is not None else " (relative)")
         + f", attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
-    if checkpoint.weights:
-        tell(f"Weights: {checkpoint.weights}.")
-    if checkpoint.unread:
-        tell(f"Left out, as training leaves it beside weights: {first_few(checkpoint.unread)}.")
-    if options.without:
-        tell(f"Left out by hand: {' '.join(options.without)}.")
+    for sentence in about_weights(checkpoint):
+        tell(sentence)
     if manifest.labels_from:
         tell(_labels(checkpoint))
     if checkpoint.advice:

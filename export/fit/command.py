@@ -10,6 +10,7 @@ from export.fit.run import NotReported, run
 from export.messages import stop, tell
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.describe import about_weights
 from model.checkpoints.families.native import FAMILY
 from model.checkpoints.tensors import pair
 from model.fit.pretrain import POSITIONS
@@ -23,8 +24,9 @@ MIDDLE = (0.5, 0.5, 0.5)  # pixels become numbers from -1 to 1, as in vit_jax
 def fit(options: argparse.Namespace) -> None:
     try:
         chosen = recipe(options.method, options.recipe, seed=options.seed)
+        source = _source(options)
         report = run(
-            _source(options),
+            source,
             options.images,
             options.out,
             recipe=chosen,
@@ -40,7 +42,13 @@ def fit(options: argparse.Namespace) -> None:
         stop(f"not learned: {error}. Run the same command again; it goes on from the last snapshot, if there is one.")
     except KeyboardInterrupt:
         stop("stopped: run the same command again; it goes on from the last snapshot, if there is one.")
-    for sentence in (*report.notes, report.headline, f"Report: {report.folder / PAGE}", f"Next: {report.following}"):
+    for sentence in (
+        *about_weights(source),
+        *report.notes,
+        report.headline,
+        f"Report: {report.folder / PAGE}",
+        f"Next: {report.following}",
+    ):
         tell(sentence)
 
 
@@ -51,7 +59,9 @@ def _source(options: argparse.Namespace) -> Description:
             raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
         if options.set or options.without:
             option = "--set" if options.set else "--without"
-            raise ValueError(f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none")
+            raise ValueError(
+                f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none"
+            )
         return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions or "1-D")
     if options.from_scratch or not options.checkpoint:
         raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")

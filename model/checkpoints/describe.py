@@ -1,5 +1,6 @@
 """The facts of a checkpoint and their origins as text: `python -m export inspect CHECKPOINT`."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -34,6 +35,16 @@ def report(description: Description) -> str:
     rows = [*zip(facts, values, found, strict=True)]
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{name_width}}  {value:<{value_width}}  {origin}".rstrip() for name, value, origin in rows)
+
+
+def about_weights(description: Description) -> Iterator[str]:
+    """Sentences on which weights of the file were taken, and what of it was left out."""
+    if description.weights:
+        yield f"Weights: {description.weights}."
+    if description.unread:
+        yield f"Left out, as training leaves it beside weights: {first_few(description.unread)}."
+    if "without" in description.overrides:
+        yield f"Left out by hand: {description.overrides['without']}."
 
 
 def _labels(description: Description) -> str:

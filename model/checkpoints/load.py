@@ -176,6 +176,8 @@ def _describe(
             facts.origins["weights"] = "set by hand"
         about_head = settle(source, family.HEADS, served=head_is_served)
         description = family.describe(source, facts)
+        if source.foreign_head:
+            about_head += f" It reads what the network gives without a head: pool {description.config.pool}."
         if "name" not in facts.origins:
             description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
         if "score" not in facts.origins:

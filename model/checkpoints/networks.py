@@ -89,19 +89,18 @@ def take(states: Mapping[Place, Mapping[str, Stored]], *, file: str, weights: st
     roots = {place: _roots(state) for place, state in states.items()}
     found = [(place, root) for place in states for root in roots[place]]
     holding = [place for place, state in states.items() if any(re.search(r"\b(weight|bias)$", name) for name in state)]
-    chosen = place, root = _choose(found or [(place, "") for place in holding or states], file, weights)
+    chosen = place, root = (
+        _choose(found, file, weights) if found else _choose([(one, "") for one in holding or states], file, None)
+    )
     state = states[place]
     for other in roots[place]:
         if other != root:
             state = {name: stored for name, stored in state.items() if not _belongs(_plain(name), other, root)}
-    heads = [
-        one
-        for one in holding
-        if found and one != place and len(one) == len(place) and one[:-1] == place[:-1] and is_head(one[-1])
-    ]
+    heads = [one for one in holding if found and one != place and _is_head_of(one, place)]
     if heads:  # each module has a dictionary
         root = f"{place[-1]}.{root}"
-        state = {f"{one[-1]}.{name}": stored for one in (place, *heads) for name, stored in states[one].items()}
+        both = {place: state, **{one: states[one] for one in heads}}
+        state = {f"{one[-1]}.{name}": stored for one, part in both.items() for name, stored in part.items()}
     others = [_called(*one) for one in found if one != chosen]
     others += [_called(one, "") for one in holding if not roots[one] and one not in (place, *heads)]
     taken = Taken(
@@ -146,6 +145,10 @@ def is_head(name: str) -> bool:
     """Whether a name such as last_linear or cls_head is that of a classifier."""
     words = set(name.lower().split("_"))
     return words <= HEADS | BESIDE_HEADS and bool(words & HEADS)
+
+
+def _is_head_of(one: Place, place: Place) -> bool:
+    return len(one) == len(place) and one[:-1] == place[:-1] and is_head(one[-1])
 
 
 def _plain(name: str) -> str:

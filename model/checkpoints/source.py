@@ -52,17 +52,12 @@ class Source:
         self.folder = self.file.parent
         self._stored: dict[str, Stored] = {}
         self.names_in_file: dict[str, str] = {}  # by the names that tensors have now; messages use them
-        self.beside: set[str] = (
-            set()
-        )  # names of tensors that stand beside the network: see model/checkpoints/networks.py
+        self.beside: set[str] = set()  # names, as they are at first, of tensors that stand beside the network
         self.foreign_head = ""  # what the file calls a head that stands beside the network under another name
         self.unread: list[str] = []  # names in the file of what is no weight
         opened = [open_weights(file) for file in files]
-        self.metadata, self.architecture, self.arguments = (
-            opened[0].metadata,
-            opened[0].architecture,
-            opened[0].arguments,
-        )
+        first = opened[0]
+        self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):
             states, names = leave_out(content.states, without)

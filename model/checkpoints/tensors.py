@@ -138,19 +138,22 @@ def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: 
         ),
     ]
     if complaints:
-        advice = _about(unused) if unused else ""
+        used = [names_in_file.get(key, key) for key in tensors.keys() & expected.keys()]
+        advice = _about(unused, used) if unused else ""
         raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}{advice}")
     model.load_state_dict(tensors)
 
 
-def _about(unused: Sequence[str]) -> str:
+def _about(unused: Sequence[str], used: Sequence[str]) -> str:
     """What a person can do about tensors that the network does not use."""
     if computed := next((name for name in unused if COMPUTED.search(name)), None):
         return (
             f". {computed} is part of a weight that PyTorch computes: save the model after remove_parametrizations, "
             "remove_weight_norm, remove_spectral_norm or prune.remove"
         )
-    return f". If they do not belong to the network, --without 'NAME' leaves tensors out, as --without '{unused[0]}'"
+    first = unused[0].partition(".")[0] + "."
+    alone = len(unused) > 1 and unused[0].startswith(first) and not any(name.startswith(first) for name in used)
+    return f". What does not belong to the network can be left out: --without '{f'{first}*' if alone else unused[0]}'"
 
 
 def first_few(names: Sequence[str], *, separator: str = ", ") -> str:

@@ -58,7 +58,6 @@ def describe(source: Source, facts: Facts) -> Description:
     if pixels != 3 * patch**2:
         raise CheckpointError(f"a patch of {pixels} numbers is not a square of RGB pixels")
     attn_dim = source.shape("blocks.0.attn.qkv.weight")[0] // 3
-    # The shape of the token is (0, D) in ViT(pool="mean") of the latest releases.
     class_tokens = source.shape("cls_token")[-2] if "cls_token" in source else 0
     grid = square_grid(source.shape("pos_embed")[-2], [class_tokens]) if "pos_embed" in source else None
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
@@ -109,6 +108,4 @@ def tensors(state: State, description: Description) -> State:
     if config.attn_proj:  # SimpleViT's projection has no bias
         for i in range(config.depth):
             state.setdefault(f"blocks.{i}.attn.proj.bias", state["head.weight"].new_zeros(config.width))
-    if not config.class_token:
-        state.pop("cls_token", None)  # it has no rows
     return state

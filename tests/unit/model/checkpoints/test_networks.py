@@ -113,7 +113,7 @@ def test_what_training_leaves_beside_weights_is_no_weight_and_is_named(saved, pl
 def test_what_might_be_a_weight_is_refused_until_a_person_leaves_it_out(saved, plain, name):
     """A norm after a backbone is not the norm in it."""
     path = saved({"model": {**below("net"), name: torch.ones(6, 24)}})
-    with pytest.raises(CheckpointError, match=rf"unused: {name}\. If they do not .* --without '{name}'$"):
+    with pytest.raises(CheckpointError, match=rf"unused: {name}\. What does not .* --without '{name}'$"):
         load_checkpoint(path, overrides=HEADS)
     checkpoint = load_checkpoint(path, overrides=HEADS, without=[f"{name[:-1]}*"])
     assert same_weights(checkpoint.model, plain)
