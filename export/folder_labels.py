@@ -16,7 +16,7 @@ class FolderLabels(NamedTuple):
 
 def label_of(name: str) -> str:
     """The label that a folder's name, or a cell of a CSV, stands for: one form of Unicode, and no spaces around it."""
-    return " ".join(unicodedata.normalize("NFC", name).split())
+    return unicodedata.normalize("NFC", name).strip()
 
 
 def folder_labels(folders: Collection[str], labels: Sequence[str], wordnet: Sequence[str]) -> FolderLabels | None:
@@ -85,7 +85,7 @@ def _places(ids: Sequence[str]) -> dict[str, int]:
 
 
 def _plain(name: str) -> str:
-    words = label_of(name.casefold().replace("_", " ").replace("-", " "))
+    words = " ".join(label_of(name.casefold()).replace("_", " ").replace("-", " ").split())
     return _without_zeros(words) if words.isdecimal() else words
 
 

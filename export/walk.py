@@ -93,7 +93,7 @@ def open_file(path: str | Path) -> BufferedReader:
     if kind := KINDS.get(stat.S_IFMT(status.st_mode)):
         raise OSError(errno.EINVAL, f"it is {kind}, and no file")
     if status.st_size > LARGEST:
-        raise OSError(errno.EFBIG, f"it has {status.st_size >> 20:,} MiB, more than {LARGEST >> 20} MiB")
+        raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, more than {LARGEST:,}")
     return Path(path if status.st_size else os.devnull).open("rb")  # /proc has files without a size that do not end
 
 
