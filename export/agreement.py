@@ -13,9 +13,9 @@ from app.bundle import Agreement
 from app.inference.engine import Engine
 from app.inference.scoring import scores
 from export.images import Images
-from export.progress import bars
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
+from model.progress import bars
 
 BATCH = 8
 SIGNIFICANT = 0.001  # the probability that labels drawn at random seem to be right
@@ -56,10 +56,10 @@ def _labels(images: Images, found: npt.NDArray[np.int64]) -> tuple[npt.NDArray[n
         return None if images.labels is None else images.labels[: len(found)], ""
     right = {order: float(np.mean(found == labels[: len(found)])) for order, labels in images.orders.items()}
     best = max(right, key=right.__getitem__)
-    shares = ", ".join(f"{share:.2%} {order}" for order, share in right.items())
+    shares = "; ".join(f"{order}, {share:.2%} of them are right" for order, share in right.items())
     return images.orders[best][: len(found)], (
-        f"the folders are numbers, and nothing says which of them is which class. Of the labels are right: {shares}. "
-        f"So they fit {best}. To say it, call the folders by the labels"
+        f"the folders are numbers, and nothing says which of them is which class. If labels are read {shares}. So they "
+        f"are probably to be read {best}. To be sure, call the folders by the labels"
     )
 
 
@@ -67,20 +67,17 @@ def chance(answers: Answers) -> str:
     """Why the labels are probably wrong: the answers are right no more often than by chance. Empty if they are not."""
     if answers.labels is None:
         return ""
-    classes = answers.lean.shape[1]
-    found, labels = answers.lean.argmax(1), answers.labels
-    shares = [np.bincount(each, minlength=classes) / len(each) for each in (found, labels)]
-    by_chance = float(shares[0] @ shares[1]) if len({*labels.tolist()}) > 1 else 1 / classes
-    right = int((found == labels).sum())
-    if _at_least(right, len(labels), by_chance) < SIGNIFICANT:
+    by_chance = 1 / answers.lean.shape[1]
+    right, of = int((answers.lean.argmax(1) == answers.labels).sum()), len(answers.labels)
+    if at_least(right, of, by_chance) < SIGNIFICANT:
         return ""
     return (
-        f"the label is right on {right / len(labels):.2%} of {len(labels)} images, which is no more than chance "
+        f"the label is right on {right / of:.2%} of {of} images, which is no more than chance "
         f"({by_chance:.2%}): the labels of these folders are probably not those of this model"
     )
 
 
-def _at_least(right: int, of: int, share: float) -> float:
+def at_least(right: int, of: int, share: float) -> float:
     """The probability of so many right ones, or more, if each is right by this chance (exact, binomial)."""
     if not 0 < share < 1:
         return float(right <= of * share)

@@ -185,13 +185,13 @@ def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -
     if answered.labels is None:
         return None
     doubt = chance(answered)
-    if doubt:
-        print(f"Warning: {doubt}.", file=sys.stderr)  # noqa: T201
-    if checkpoint.score != "softmax":
+    if answered.guess and required:
+        raise Uncalibrated(answered.guess)
+    for warning in filter(None, (answered.guess, doubt)):
+        print(f"Warning: {warning}.", file=sys.stderr)  # noqa: T201
+    if checkpoint.score != "softmax" or answered.guess:
         return None
     try:
-        if answered.guess:
-            raise Uncalibrated(answered.guess)
         found = calibration(answered.lean, answered.labels, doubt=doubt)
     except Uncalibrated as reason:
         if required:

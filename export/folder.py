@@ -21,10 +21,10 @@ from app.settings import Settings
 from export.folder_labels import folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
-from export.progress import bars
 from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.tensors import first_few
+from model.progress import bars
 
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
 FEWEST = 32
