@@ -18,7 +18,7 @@ from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from app.machine import allowed_cores
 from app.settings import Settings
-from export.folder_labels import folder_labels, orders
+from export.folder_labels import BY_NUMBER, folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
 from export.walk import SUFFIXES, read_file, walk
@@ -74,6 +74,8 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     ranges = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
     indices = orders(folders, len(checkpoint.labels)) if labels and labels.by == "index" else {}
 
+    sure = [] if len(indices) > 1 else [order for order in indices if order != BY_NUMBER]
+
     def judged(classes: dict[str, int]) -> npt.NDArray[np.int64]:
         return np.array([classes[name] for name in names[ranges:]])
 
@@ -84,7 +86,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         labels=judged(labels.classes) if labels else None,
         orders={order: judged(classes) for order, classes in indices.items()} if len(indices) > 1 else {},
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
-        f"compare answers" + (f", labelled by folders ({next(iter(indices), labels.by)})" if labels else ""),
+        f"compare answers" + (f", labelled by folders ({', '.join([labels.by, *sure])})" if labels else ""),
         unlabelled="" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint),
     )
 

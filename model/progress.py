@@ -21,8 +21,8 @@ def bars(*, leave: bool = True, shown: bool = True) -> Progress:
 
 @contextmanager
 def steps(title: str, *, done: int, of: int) -> Iterator[Callable[[int, float], None]]:
-    """A bar, and what to call with the steps that are done and the loss. Where stderr is no terminal it has a line every
-    LINES_S too, so that a log shows that the run goes on.
+    """A bar, and what to call with the steps that are done and the loss. Where stderr is no terminal it has lines too,
+    LINES_S apart, so that a log shows that the run goes on.
     """
     with bars() as shown:
         task, said = shown.add_task(title, total=of, completed=done), time.monotonic()
