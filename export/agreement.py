@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass
 from functools import partial
+from math import exp, lgamma, log, log1p
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +13,12 @@ from app.bundle import Agreement
 from app.inference.engine import Engine
 from app.inference.scoring import scores
 from export.images import Images
-from export.progress import bars
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
+from model.progress import bars
 
 BATCH = 8
+SIGNIFICANT = 0.001  # the probability that labels drawn at random seem to be right
 TIME_LIMIT_S = {"drawn": 60.0, "folder": 600.0}  # no further batch is begun after it
 
 
@@ -27,6 +29,7 @@ class Answers:
     expected: npt.NDArray[np.float32]  # of PyTorch
     lean: npt.NDArray[np.float32]  # of the lean graph
     labels: npt.NDArray[np.int64] | None
+    guess: str = ""  # why they may be wrong: folders are numbers, whose order of classes is not known
 
 
 def answers(checkpoint: Checkpoint, images: Images, engine: Engine) -> Answers:
@@ -42,12 +45,45 @@ def answers(checkpoint: Checkpoint, images: Images, engine: Engine) -> Answers:
             with torch.inference_mode():
                 expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
             lean.append(engine.run("classify", batch)["logits"])
-    compared = sum(map(len, lean))
-    return Answers(
-        expected=np.concatenate(expected),
-        lean=np.concatenate(lean),
-        labels=None if images.labels is None else images.labels[:compared],
+    all_expected = np.concatenate(expected)
+    labels, guess = _labels(images, all_expected.argmax(1))
+    return Answers(expected=all_expected, lean=np.concatenate(lean), labels=labels, guess=guess)
+
+
+def _labels(images: Images, found: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64] | None, str]:
+    """The labels of the compared images, in the order of classes in which what was `found` is right most often."""
+    if not images.orders:
+        return None if images.labels is None else images.labels[: len(found)], ""
+    right = {order: float(np.mean(found == labels[: len(found)])) for order, labels in images.orders.items()}
+    best = max(right, key=right.__getitem__)
+    shares = "; ".join(f"{order}, {share:.2%} of them are right" for order, share in right.items())
+    return images.orders[best][: len(found)], (
+        f"the folders are numbers, and nothing says which of them is which class. If labels are read {shares}. So they "
+        f"are probably to be read {best}. To be sure, call the folders by the labels"
     )
+
+
+def chance(answers: Answers) -> str:
+    """Why the labels are probably wrong: the answers are right no more often than by chance. Empty if they are not."""
+    if answers.labels is None:
+        return ""
+    by_chance = 1 / answers.lean.shape[1]
+    right, of = int((answers.lean.argmax(1) == answers.labels).sum()), len(answers.labels)
+    if at_least(right, of, by_chance) < SIGNIFICANT:
+        return ""
+    return (
+        f"the label is right on {right / of:.2%} of {of} images, which is no more than chance "
+        f"({by_chance:.2%}): the labels of these folders are probably not those of this model"
+    )
+
+
+def at_least(right: int, of: int, share: float) -> float:
+    """The probability of so many right ones, or more, if each is right by this chance (exact, binomial)."""
+    if not 0 < share < 1:
+        return float(right <= of * share)
+    ways = (lgamma(of + 1) - lgamma(k + 1) - lgamma(of - k + 1) + k * log(share) + (of - k) * log1p(-share)
+            for k in range(right, of + 1))  # fmt: skip
+    return min(1.0, sum(map(exp, ways)))
 
 
 def agreement(answers: Answers, images: Images, checkpoint: Checkpoint) -> Agreement:

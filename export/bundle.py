@@ -27,8 +27,8 @@ from app.inference.engine import Engine
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
-from export.agreement import Answers, agreement, answers
-from export.calibration import Uncalibrated, calibration
+from export.agreement import Answers, agreement, answers, chance
+from export.calibration import Uncalibrated, calibration, is_far
 from export.combine import combine
 from export.graphs import ExplainGraph
 from export.image_spec import image_spec
@@ -92,7 +92,10 @@ def _check_place(out: Path, *, replace: bool) -> None:
 
 def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:
     if images is None or images.labels is None:
-        raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
+        why = f"; {images.unlabelled}" if images and images.unlabelled else ""
+        raise ValueError(
+            f"--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label{why}"
+        )
     if checkpoint.score != "softmax":
         raise ValueError("--calibrate fits one temperature to softmax, and the scores of this model are sigmoid")
     if not checkpoint.labels:
@@ -179,12 +182,25 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:
     """That of the lean graph, or None without labels. Where there is none, raises Uncalibrated if it is `required`."""
-    if answered.labels is None or checkpoint.score != "softmax":
+    if answered.labels is None:
+        return None
+    doubt = chance(answered)
+    if answered.guess and required:
+        raise Uncalibrated(answered.guess)
+    for warning in filter(None, (answered.guess, doubt)):
+        print(f"Warning: {warning}.", file=sys.stderr)  # noqa: T201
+    if checkpoint.score != "softmax" or answered.guess:
         return None
     try:
-        return calibration(answered.lean, answered.labels)
+        found = calibration(answered.lean, answered.labels, doubt=doubt)
     except Uncalibrated as reason:
         if required:
             raise
         print(f"Calibration is not measured: {reason}.", file=sys.stderr)  # noqa: T201
         return None
+    if is_far(found.temperature):
+        print(  # noqa: T201
+            f"Warning: a temperature of {found.temperature:.3g} is far from 1: some of these labels may be wrong.",
+            file=sys.stderr,
+        )
+    return found

@@ -100,6 +100,8 @@ def export(options: argparse.Namespace) -> None:
         tell(checkpoint.advice)
     if images:
         tell(f"Images: {images.summary}.")
+        if images.unlabelled:
+            tell(f"They have no labels, as {images.unlabelled}.")
     for sentence in measured(manifest):
         tell(sentence)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")

@@ -1,13 +1,15 @@
 """A person's own images: read from a folder, and prepared by the service's own code."""
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
@@ -16,13 +18,14 @@ from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from app.machine import allowed_cores
 from app.settings import Settings
-from export.folder_labels import folder_labels
+from export.folder_labels import BY_NUMBER, folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
-from export.progress import bars
+from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.tensors import first_few
+from model.progress import bars
 
-SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".avifs"}
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
 FEWEST = 32
 MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
@@ -43,46 +46,65 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     """
     if not folder.is_dir():
         raise ValueError(f"--pictures {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
-    files = sorted(file for file in visible_files(folder) if file.suffix.lower() in SUFFIXES)
-    parts = {file: file.relative_to(folder).parts for file in files}
+    found, repeated, unread = walk(folder)
+    files = [file for file in found if file.suffix.lower() in SUFFIXES]
+    parts = {file: file.parts[len(folder.parts) :] for file in files}
     folders = {of_file[0] for of_file in parts.values() if len(of_file) > 1}
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
+    for path, reason in (repeated | unread).items():
+        print(f"{path} is skipped: {reason}", file=sys.stderr)  # noqa: T201
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
-    classes: list[int] = []
+    names: list[str] = []  # of the folders in which they are
     most = min(MOST, max(FEWEST, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
     even = np.linspace(0, len(files) - 1, most).round().astype(int)
     chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
-    for file, found in decoded(chosen, spec):
-        if isinstance(found, str):
-            print(f"{file} is skipped: {found}", file=sys.stderr)  # noqa: T201
+    for file, image in decoded(chosen, spec):
+        if isinstance(image, str):
+            print(f"{file} is skipped: {image}", file=sys.stderr)  # noqa: T201
             continue
-        pixels.append(found)
-        if labels:
-            classes.append(labels.classes[parts[file][0]])
+        pixels.append(image)
+        names.append(parts[file][0])
     if len(pixels) < FEWEST:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
         )
     ranges = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
-    by = f", labelled by folders ({labels.by})" if labels else ""
+    indices = orders(folders, len(checkpoint.labels)) if labels and labels.by == "index" else {}
+
+    sure = [] if len(indices) > 1 else [order for order in indices if order != BY_NUMBER]
+
+    def judged(classes: dict[str, int]) -> npt.NDArray[np.int64]:
+        return np.array([classes[name] for name in names[ranges:]])
+
     return Images(
         source="folder",
         ranges=np.stack(pixels[:ranges]),
         judged=np.stack(pixels[ranges:]),
-        labels=np.array(classes[ranges:]) if labels else None,
+        labels=judged(labels.classes) if labels else None,
+        orders={order: judged(classes) for order, classes in indices.items()} if len(indices) > 1 else {},
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
-        f"compare answers{by}",
+        f"compare answers" + (f", labelled by folders ({', '.join([labels.by, *sure])})" if labels else ""),
+        unlabelled="" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint),
     )
 
 
-def visible_files(folder: Path) -> Iterator[Path]:
-    """Files in `folder` and below it; links are followed, hidden files and folders left out."""
-    for root, folders, names in os.walk(folder, followlinks=True):
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (Path(root, name) for name in names if not name.startswith("."))
+def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Checkpoint) -> str:
+    """Why the folders are no labels, if there are any, and where labels are."""
+    below: dict[str, set[str]] = defaultdict(set)
+    for *folders, _ in parts:
+        for name in folders[:1]:
+            below[name] |= {*folders[1:2]}
+    if not below:
+        return ""
+    reason = f"no folder in {folder} is called by a label of the model: {first_few(sorted(below))}"
+    for name, inside in sorted(below.items()):
+        with suppress(ValueError):
+            if folder_labels(inside, checkpoint.labels, checkpoint.wordnet):
+                return f"{reason}. Those in {name} are: give --pictures {folder / name}"
+    return reason
 
 
 def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixels | str]]:
@@ -96,7 +118,7 @@ def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixe
 
 def _pixels(file: Path, spec: ImageSpec) -> Pixels | str:
     try:
-        with opened(file.read_bytes(), LIMITS) as (image, _):
+        with opened(read_file(file), LIMITS) as (image, _):
             return preprocess(upright_rgb(image), spec)[0]
     except (UnsupportedType, UnusableImage) as error:
         return error.detail

@@ -1,10 +1,12 @@
 """The class that each folder of FOLDER/label/image.jpg stands for; torchvision calls this form ImageFolder."""
 
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Literal, NamedTuple
 
 By = Literal["name", "WordNet id", "index"]
+BY_NUMBER, BY_TEXT = "by their numbers", "by their names as text"  # orders of classes
 
 
 class FolderLabels(NamedTuple):
@@ -12,18 +14,26 @@ class FolderLabels(NamedTuple):
     classes: dict[str, int]  # index of the label by the name of a folder
 
 
+def label_of(name: str) -> str:
+    """The label that a folder's name, or a cell of a CSV, stands for: one form of Unicode, and no spaces around it."""
+    return unicodedata.normalize("NFC", name).strip()
+
+
 def folder_labels(folders: Collection[str], labels: Sequence[str], wordnet: Sequence[str]) -> FolderLabels | None:
     """All folders are called in one way: by name, WordNet id or index of a label. None if no folder is called so.
 
-    Case does not matter in names, nor do hyphens and underscores in place of spaces.
+    Case does not matter in names, nor do hyphens and underscores in place of spaces, nor zeros before a number. Indices
+    are a guess if there are several `orders`, and the first counts. If labels are numbers, folders have none.
     Raises ValueError if some folders are called so and others are not.
     """
-    indices = [str(index) for index in range(len(labels))]
     ways = [
         FolderLabels("name", _matched(folders, labels, _plain)),
         FolderLabels("WordNet id", _matched(folders, wordnet, str.lower)),
-        FolderLabels("index", _matched(folders, indices, lambda name: name.lstrip("0") or name[-1:])),
     ]
+    if not any(label.isdecimal() for label in labels):
+        indices = [str(index) for index in range(len(labels))]
+        possible = [*orders(folders, len(labels)).values(), _matched(folders, indices, _without_zeros)]
+        ways.append(FolderLabels("index", possible[0]))
     best = max(ways, key=lambda way: len(way.classes))
     if not best.classes:
         return None
@@ -35,10 +45,37 @@ def folder_labels(folders: Collection[str], labels: Sequence[str], wordnet: Sequ
     return best
 
 
+def orders(folders: Collection[str], classes: int) -> dict[str, dict[str, int]]:
+    """The index of the class by the name of a folder, in each order that classes called by numbers may have.
+
+    Class 2 of twelve is the folder "10" for torchvision, which sorts names as text, and "2" for timm. The numbers may
+    begin at 1. Orders that agree for these folders are one. There is none if a folder is no number, or no class of any.
+    """
+    if not folders or not all(name.isascii() and name.isdecimal() for name in folders):
+        return {}
+    numbers = {name: int(name) for name in folders}
+    width = max(map(len, folders)) if any(name[0] == "0" and len(name) > 1 for name in folders) else 1
+    found: dict[str, dict[str, int]] = {}
+    for first, begins in ((0, ""), (1, ", from 1")):
+        if min(numbers.values()) < first or max(numbers.values()) >= first + classes:
+            continue
+        text = {number: f"{number:0{width}}" for number in range(first, first + classes)}
+        text |= {number: name for name, number in numbers.items()}
+        rank = {number: index for index, number in enumerate(sorted(text, key=text.__getitem__))}
+        of_order = {BY_NUMBER: {number: number - first for number in text}, BY_TEXT: rank}
+        for order, place in of_order.items():
+            index = {name: place[number] for name, number in numbers.items()}
+            if index not in found.values():
+                found[f"{order}{begins}"] = index
+    return found
+
+
 def _matched(folders: Collection[str], ids: Sequence[str], plain: Callable[[str], str]) -> dict[str, int]:
-    """Folders that are called by exactly one of `ids`, as it is or else once both are `plain`."""
+    """Folders that are called by exactly one of `ids`, in one form or else once both are `plain`."""
+    ids = [*map(label_of, ids)]
     exactly, plainly = _places(ids), _places([plain(id) for id in ids])
-    found = {folder: exactly.get(folder, plainly.get(plain(folder))) for folder in folders}
+    called = {folder: label_of(folder) for folder in folders}
+    found = {folder: exactly.get(name, plainly.get(plain(name))) for folder, name in called.items()}
     return {folder: index for folder, index in found.items() if index is not None}
 
 
@@ -48,4 +85,9 @@ def _places(ids: Sequence[str]) -> dict[str, int]:
 
 
 def _plain(name: str) -> str:
-    return " ".join(name.casefold().replace("_", " ").replace("-", " ").split())
+    words = " ".join(label_of(name.casefold()).replace("_", " ").replace("-", " ").split())
+    return _without_zeros(words) if words.isdecimal() else words
+
+
+def _without_zeros(number: str) -> str:
+    return number.lstrip("0") or number[-1:]

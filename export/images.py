@@ -4,7 +4,7 @@ A person's own images are in export/folder.py.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -29,7 +29,11 @@ class Images:
     ranges: Pixels  # from which ranges are taken; none of them is judged
     judged: Pixels  # on which answers are compared, in no order of labels
     labels: npt.NDArray[np.int64] | None  # index of the label of each judged image
+    orders: dict[str, npt.NDArray[np.int64]] = field(
+        default_factory=dict
+    )  # labels in each order of classes, if a guess
     summary: str = ""  # how many there are, for a person
+    unlabelled: str = ""  # why there are no labels, where folders may have been meant so
 
 
 def drawn_images(spec: ImageSpec, *, labels: tuple[str, ...]) -> Images:

@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 
 from app.client.client import Answer, Client, NotTheService, ServiceProblem
+from app.client.walk import read_file
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
@@ -73,7 +74,7 @@ class Bulk:
         results: dict[str, Answer] = {}
         for image in images:
             try:
-                contents[image] = Path(image).read_bytes()
+                contents[image] = read_file(image)
             except OSError as error:
                 results[image] = _failed("Not read", f"The file cannot be read: {error.strerror}.")
         answers = self._each(contents, self._ask)

@@ -12,6 +12,8 @@ from typing import Any, Self
 
 import httpx
 
+from app.client.walk import read_file
+
 MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
 PROBLEM = "urn:vit-serve:problem:"  # how the type of each problem begins, also of one from the balancers in docker/
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # seconds
@@ -103,7 +105,7 @@ class Client:
 
     def _ask(self, method: str, path: str, parameters: dict[str, Any], images: Sequence[Source] = ()) -> httpx.Response:
         files = [
-            (str(i), image) if isinstance(image, bytes) else (Path(image).name, Path(image).read_bytes())
+            (str(i), image) if isinstance(image, bytes) else (Path(image).name, read_file(image))
             for i, image in enumerate(images)
         ]
         parts = [("image", file) for file in files]

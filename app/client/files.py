@@ -1,20 +1,25 @@
 """Which images a command line means: files, folders, patterns, and names on standard input."""
 
 import os
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 from glob import glob
+from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
-SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".avifs"}
+from app.client.walk import SUFFIXES, walk
+
 STDIN = "-"
 
 
 def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
     """Each once, in the order in which they are named; those of a folder in the order of their names.
 
-    A file that is named is taken whatever its suffix. Raises FileNotFoundError for a name or a pattern without a
-    file, and if there is no image at all.
+    A file that is named is taken whatever its suffix. Folders that cannot be read are named on stderr. Raises
+    FileNotFoundError for a name or a pattern without a file, and if there is no image at all; ValueError for a folder
+    that is too deep or has too many files.
     """
     found: dict[str, None] = {}
     for argument in arguments:
@@ -32,13 +37,39 @@ def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
 def _files(name: str) -> Iterator[str]:
     path = Path(name)
     if path.is_dir():
-        for file in sorted(path.rglob("*")):
-            if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file():
-                yield str(file)
+        yield from (str(file) for file in _walked(path) if file.suffix.lower() in SUFFIXES)
     elif path.exists():
         yield name
-    elif matches := sorted(glob(name, recursive=True)):  # noqa: PTH207 (a Path's finds hidden files too)
+    elif matches := _below(path) if "**" in path.parts else sorted(glob(name)):  # noqa: PTH207 (Path's is another)
         for match in matches:
             yield from _files(match)
     else:
         raise FileNotFoundError(f"there is no file, folder or pattern {name}")
+
+
+def _below(pattern: Path) -> list[str]:
+    """The files of a pattern with **, and of folders that it fits. glob follows a circle of links without an end."""
+    fixed = [*takewhile(lambda part: not set(part) & set("*?["), pattern.parts)]
+    asked = pattern.parts[len(fixed) :]
+    found = []
+    for file in _walked(Path(*fixed)):
+        parts = file.parts[len(fixed) :]
+        in_folder = file.suffix.lower() in SUFFIXES and any(_fits(parts[:count], asked) for count in range(len(parts)))
+        if in_folder or _fits(parts, asked):
+            found.append(str(file))
+    return found
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    if not pattern:
+        return not parts
+    if pattern[0] == "**":
+        return any(_fits(parts[start:], pattern[1:]) for start in range(len(parts) + 1))
+    return bool(parts) and fnmatchcase(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
+
+
+def _walked(folder: Path) -> list[Path]:
+    files, repeated, unread = walk(folder)
+    for path, reason in (repeated | unread).items():
+        print(f"{path} is left out: {reason}", file=sys.stderr)  # noqa: T201
+    return files

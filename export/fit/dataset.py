@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from app.images.preprocess import ImageSpec
-from export.fit.listing import UNLABELLED, Labelled
-from export.fit.split import LeftOut, Split
+from export.fit.labelled import UNLABELLED, LeftOut
+from export.fit.split import Split, Unique, choose
 from export.folder import decoded
+from model.checkpoints.tensors import first_few
 from model.fit.samples import Samples
 
 
@@ -26,50 +27,61 @@ class Dataset:
     labels: tuple[str, ...]  # in the order of their names; none if images have no labels
     train: Part
     held_out: Part
-    left_out: tuple[LeftOut, ...]  # images that cannot be used
+    left_out: tuple[LeftOut, ...]  # files and folders that cannot be used
+    chosen: bool  # whether the held-out images were chosen here, and not given
 
     def count(self, part: Part) -> dict[str, int]:
         found = Counter(part.samples.classes.tolist())
         return {label: found[index] for index, label in enumerate(self.labels)}
 
 
-def read_dataset(images: Split, *, train: ImageSpec, held_out: ImageSpec, folder: Path) -> Dataset:
+def read_dataset(images: Split, *, seed: int, train: ImageSpec, held_out: ImageSpec, folder: Path) -> Dataset:
     """The pixels of both parts, each prepared by the service's code for its spec, in files in `folder`.
 
+    Held-out images that are not given are chosen among those that can be decoded: a tenth of each label, by `seed`.
     Raises ValueError if a label is left without an image to learn from, or a part without any image.
     """
-    left_out: list[LeftOut] = []
-    learned = _read(images.train, train, folder / "train.pixels", left_out)
-    judged = _read(images.held_out, held_out, folder / "held_out.pixels", left_out)
+    left_out = [*images.left_out]
+    files = folder / "train.pixels", folder / "held_out.pixels"
+    learned = _read(images.train, train, files[0], left_out)
+    judged: Sequence[Unique] = images.held_out or ()
+    if images.held_out is None:
+        chosen = choose(learned, seed=seed)
+        judged = [image for image in learned if image.digest in chosen]
+        _move([image.digest in chosen for image in learned], *files)
+        learned = [image for image in learned if image.digest not in chosen]
+    if images.held_out is not None or train != held_out:
+        judged = _read(judged, held_out, files[1], left_out)
+    labels = tuple(sorted({image.label for image in learned}))
+    for label in sorted({image.label for image in images.listed} - {*labels}):
+        raise ValueError(f"the label {label} has no image to learn from{_fate(label, images, judged, left_out)}")
+    if not judged and images.held_out is None:
+        raise ValueError(f"no label has two images that can be read, so none can be held out{_reasons(left_out)}")
     for part, what in ((learned, "to learn from"), (judged, "to hold out")):
-        if not part[0]:
-            raise ValueError(f"there are no images {what}; files that cannot be decoded: {len(left_out):,}")
-    labels = tuple(sorted({image.label for image in learned[0]}))
-    if lost := sorted({image.label for image in (*images.train, *images.held_out)} - set(labels)):
-        raise ValueError(f"the label {lost[0]} has no image to learn from")
+        if not part:
+            raise ValueError(f"there are no images {what}{_reasons(left_out)}")
     index = {label: place for place, label in enumerate(labels)}
     parts = [
         Part(
-            files=tuple(image.file for image in kept),
-            samples=Samples(pixels=pixels, classes=torch.tensor([index[image.label] for image in kept])),
+            files=tuple(image.file for image in part),
+            samples=Samples(pixels=_mapped(file, spec), classes=torch.tensor([index[image.label] for image in part])),
         )
-        for kept, pixels in (learned, judged)
+        for part, file, spec in ((learned, files[0], train), (judged, files[1], held_out))
     ]
     return Dataset(
         labels=() if labels == (UNLABELLED,) else labels,
         train=parts[0],
         held_out=parts[1],
-        left_out=(*images.left_out, *left_out),
+        left_out=tuple(left_out),
+        chosen=images.held_out is None,
     )
 
 
-def _read(
-    images: Sequence[Labelled], spec: ImageSpec, file: Path, left_out: list[LeftOut]
-) -> tuple[list[Labelled], Tensor]:
-    """The images that can be decoded, and their pixels. They are written one after the other, so that a disk that is
+def _read(images: Sequence[Unique], spec: ImageSpec, file: Path, left_out: list[LeftOut]) -> list[Unique]:
+    """The images that can be decoded. Their pixels are written to the file one after the other, so that a disk that is
     full is an error here, and not a crash when a mapped page has no place.
     """
-    kept: list[Labelled] = []
+    kept: list[Unique] = []
     with file.open("wb") as out:
         for image, (_, found) in zip(images, decoded([image.file for image in images], spec), strict=True):
             if isinstance(found, str):
@@ -77,5 +89,38 @@ def _read(
             else:
                 kept.append(image)
                 out.write(found.tobytes())
+    return kept
+
+
+def _move(moves: Sequence[bool], file: Path, other: Path) -> None:
+    """Some images from one file to another, each in place, as the disk may not have room for all of them twice."""
+    size = file.stat().st_size // max(1, len(moves))
+    with file.open("r+b") as kept, other.open("wb") as moved:
+        end = 0
+        for number, moves_on in enumerate(moves):
+            kept.seek(number * size)
+            pixels = kept.read(size)
+            if moves_on:
+                moved.write(pixels)
+                continue
+            kept.seek(end)
+            end += kept.write(pixels)
+        kept.truncate(end)
+
+
+def _mapped(file: Path, spec: ImageSpec) -> Tensor:
+    """Pixels uint8 (n, height, width, 3)."""
     size = file.stat().st_size
-    return kept, torch.from_file(str(file), shared=False, size=size, dtype=torch.uint8).view(-1, *spec.size, 3)
+    return torch.from_file(str(file), shared=False, size=size, dtype=torch.uint8).view(-1, *spec.size, 3)
+
+
+def _fate(label: str, images: Split, judged: Sequence[Unique], left_out: Sequence[LeftOut]) -> str:
+    """What became of all files of a label."""
+    files = {image.file for image in images.listed if image.label == label}
+    held_out = sum(image.label == label for image in judged)
+    held = f", and {held_out:,} held-out images" if held_out else ""
+    return f"{_reasons([left for left in left_out if left.file in files])}. It has {len(files):,} files{held}"
+
+
+def _reasons(left_out: Sequence[LeftOut]) -> str:
+    return ": " + first_few([f"{file} is left out ({reason})" for file, reason in left_out]) if left_out else ""

@@ -1,121 +1,129 @@
 """Images with their labels: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
 
-import csv
-from collections import Counter
-from dataclasses import dataclass
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
-from export.folder import SUFFIXES, visible_files
+from export.fit.labelled import (
+    HELD_OUT,
+    HELD_OUT_NAMES,
+    TRAIN,
+    TRAIN_NAMES,
+    UNLABELLED,
+    Labelled,
+    LeftOut,
+    Listing,
+    checked,
+    first_of,
+    unused,
+)
+from export.fit.table import of_csv
+from export.folder_labels import label_of
+from export.walk import SUFFIXES, walk
 from model.checkpoints.tensors import first_few
-
-TRAIN, HELD_OUT = "train", "val"
-# Names of folders, in any case; the first that is there.
-TRAIN_NAMES = (TRAIN, "training")
-HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test", "testing")
-COLUMNS = ("file", "label", "split")
-UNLABELLED = ""
-
-
-class Labelled(NamedTuple):
-    file: Path
-    label: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Listing:
-    train: tuple[Labelled, ...]  # all images, where `held_out` is None
-    held_out: tuple[Labelled, ...] | None  # None: some of `train` are to be chosen
-    notes: tuple[str, ...] = ()  # on files that are not used, one sentence each
 
 
 def list_images(images: Path, *, labelled: bool = True) -> Listing:
     """The images in a folder, or of a CSV with the columns `file` and `label` and perhaps `split` (train or val).
 
-    In a folder an image has the name of the first folder below as its label, however deep it lies in it. Files in a CSV
-    are relative to its folder. Unless `labelled`, images have the label "", and may lie in no folder.
-    Raises ValueError, with the reason.
+    In a folder an image has the name of the first folder below as its label, however deep it lies in it. Unless
+    `labelled`, images have the label "", and may lie in no folder. Raises ValueError, with the reason.
     """
     if images.is_dir():
         return _of_folder(images, labelled=labelled)
     if images.suffix.lower() == ".csv" and images.is_file():
-        return _of_csv(images, labelled=labelled)
+        return of_csv(images, labelled=labelled)
     what = "is neither a folder nor a CSV file" if images.exists() else "does not exist"
     raise ValueError(f"--images {images}: this {what}")
 
 
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:
     inside = {path.name.casefold(): path.name for path in _folders(folder)}
-    learned, held_out = (
-        next((inside[name] for name in names if name in inside), None) for names in (TRAIN_NAMES, HELD_OUT_NAMES)
-    )
+    learned, held_out = first_of(TRAIN_NAMES, inside), first_of(HELD_OUT_NAMES, inside)
     if learned is None or not (held_out or len(inside) == 1):
-        return _part(folder, labelled=labelled)
-    train = _part(folder / learned, labelled=labelled)
+        return checked(_checked_levels(folder, _part(folder, labelled=labelled)))
+    train = _checked_levels(folder / inside[learned], _part(folder / inside[learned], labelled=labelled))
     if held_out is None:
-        return train
-    other = _part(folder / held_out, labelled=labelled)
-    unused = sorted({*inside.values()} - {learned, held_out})
-    notes = [f"{folder} has {', '.join(unused)} beside {learned} and {held_out}, not used"] if unused else []
-    return _checked(Listing(train=train.train, held_out=other.train, notes=(*train.notes, *other.notes, *notes)))
+        return checked(train)
+    judged = _part(folder / inside[held_out], labelled=labelled)
+    return checked(
+        Listing(
+            train=train.train,
+            held_out=judged.train,
+            left_out=(*train.left_out, *judged.left_out),
+            notes=(*train.notes, *judged.notes, *unused(folder, inside.values(), (inside[learned], inside[held_out]))),
+        )
+    )
 
 
 def _part(folder: Path, *, labelled: bool) -> Listing:
     """Every image in `folder` and below, in the order of names, and what else is there."""
     found: list[Labelled] = []
     others: Counter[str] = Counter()
-    for file in sorted(visible_files(folder)):
+    files, repeated, unread = walk(folder)
+    left_out = [LeftOut(_readable(path), reason) for path, reason in unread.items()]
+    for file in files:
         if file.suffix.lower() not in SUFFIXES:
             others[file.suffix.lower() or "none"] += 1
             continue
-        parts = file.relative_to(folder).parts
+        parts = file.parts[len(folder.parts) :]
         if labelled and len(parts) == 1:
             raise ValueError(f"{file} is in no folder below {folder}; the name of that folder would be its label")
-        found.append(Labelled(file, parts[0] if labelled else UNLABELLED))
-    notes = []
+        if (name := _readable(file)) != file:
+            left_out.append(LeftOut(name, "its name is not text in UTF-8"))
+        else:
+            found.append(Labelled(file, label_of(parts[0]) if labelled else UNLABELLED))
+    notes = [f"{_readable(path)} is not followed: {reason}" for path, reason in repeated.items()]
     if others:
         kinds = ", ".join(f"{suffix} ({count:,})" for suffix, count in others.most_common())
         notes.append(f"{folder}: files that do not have the suffix of an image are not tried: {kinds}")
-    labels = {label for _, label in found}
-    if empty := [path.name for path in _folders(folder) if path.name not in labels] if labelled else []:
-        notes.append(f"{folder}: there are no images in {', '.join(empty)}")
+    if labelled:
+        labels = {label for _, label in found}
+        names = [_readable(path).name for path in _folders(folder)]
+        if empty := [name for name in names if label_of(name) not in labels]:
+            notes.append(f"{folder}: there are no images in {', '.join(empty)}")
+        notes += _odd_folders(folder, found)
     if not found:
-        raise ValueError(". ".join([f"{folder} has no images", *notes]))
-    return Listing(train=tuple(found), held_out=None, notes=tuple(notes))
+        reasons = [f"{path} is left out: {reason}" for path, reason in left_out]
+        raise ValueError(". ".join([f"{folder} has no images", *notes, *reasons[:3]]))
+    return Listing(train=tuple(found), held_out=None, left_out=tuple(left_out), notes=tuple(notes))
+
+
+def _odd_folders(folder: Path, images: Iterable[Labelled]) -> Iterator[str]:
+    """Notes on folders that have one label together, and on labels that may lie one level deeper."""
+    called: dict[str, set[str]] = defaultdict(set)
+    inside: dict[str, set[str]] = defaultdict(set)  # names of folders, and "" for an image in none
+    for file, label in images:
+        name, *below, _ = file.parts[len(folder.parts) :]
+        called[label].add(name)
+        inside[label].add(below[0] if below else "")
+    for label, names in called.items():
+        if len(names) > 1:
+            yield f"{folder}: the folders {' and '.join(map(repr, sorted(names)))} have one label, {label!r}"
+    first = next(iter(inside.values()), set())
+    if len(inside) > 1 and len(first) > 1 and "" not in first and all(names == first for names in inside.values()):
+        yield (
+            f"{folder}: all labels have the folders {first_few(sorted(first))}. If these are the labels, call the "
+            f"folders in {folder} {TRAIN} and {HELD_OUT}"
+        )
+
+
+def _checked_levels(folder: Path, listing: Listing) -> Listing:
+    """The same. Raises ValueError if there is one label alone, with the folder that may have been meant."""
+    labels = {label for _, label in listing.train} - {UNLABELLED}
+    if len(labels) != 1:
+        return listing
+    lies = Path(os.path.commonpath([image.file.parent for image in listing.train]))
+    inside = {image.file.parts[len(lies.parts) :][0] for image in listing.train if image.file.parent != lies}
+    hint = f". If {first_few(sorted(inside))} in {lies} are the labels, give {lies}" if inside else ""
+    raise ValueError(f"the only label in {folder} is {min(labels)}, and two are needed{hint}")
+
+
+def _readable(path: Path) -> Path:
+    """The path, with escapes in place of bytes that are not text in UTF-8."""
+    return Path(str(path).encode(errors="backslashreplace").decode())
 
 
 def _folders(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-
-
-def _of_csv(path: Path, *, labelled: bool) -> Listing:
-    needed = COLUMNS[:2] if labelled else COLUMNS[:1]
-    parts: dict[str, list[Labelled]] = {TRAIN: [], HELD_OUT: []}
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as text:
-            rows = csv.DictReader(text, strict=True)
-            columns = {name.strip().lower(): name for name in rows.fieldnames or ()}
-            if absent := [name for name in needed if name not in columns]:
-                raise ValueError(f"its first line is {', '.join(columns) or 'empty'}; it lacks {' and '.join(absent)}")
-            for row in rows:
-                cells = {name: (row[column] or "").strip() for name, column in columns.items()}
-                if empty := [name for name in (*needed, "split") if cells.get(name) == ""]:
-                    raise ValueError(f"line {rows.line_num}: {empty[0]} is empty")
-                part = cells.get("split", TRAIN)
-                if part not in parts:
-                    raise ValueError(f"line {rows.line_num}: split is {part!r}, and not {TRAIN} or {HELD_OUT}")
-                label = cells["label"] if labelled else UNLABELLED
-                parts[part].append(Labelled(path.parent / cells["file"], label))
-    except (OSError, UnicodeDecodeError, csv.Error, ValueError) as error:
-        reason = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
-        raise ValueError(f"--images {path}: {reason}") from None
-    if not parts[TRAIN]:
-        raise ValueError(f"--images {path}: it lists no images to learn from")
-    return _checked(Listing(train=tuple(parts[TRAIN]), held_out=tuple(parts[HELD_OUT]) or None))
-
-
-def _checked(listing: Listing) -> Listing:
-    """The same. Raises ValueError if some labels are only in the held-out part."""
-    if strange := sorted({label for _, label in listing.held_out or ()} - {label for _, label in listing.train}):
-        raise ValueError(f"the held-out images have labels that no other image has: {first_few(strange)}")
-    return listing

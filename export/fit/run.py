@@ -8,7 +8,8 @@ from pathlib import Path
 from shlex import quote
 
 from export.fit.dataset import Dataset, read_dataset
-from export.fit.listing import Listing, list_images
+from export.fit.labelled import Listing
+from export.fit.listing import list_images
 from export.fit.methods import Recipe, learn, of_crops
 from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
@@ -48,10 +49,11 @@ def run(
     if out.exists() and not replace:
         raise FileExistsError(f"{out} exists; --replace replaces it")
     listing = list_images(images, labelled=not isinstance(recipe, MaskedRecipe))
-    chosen = split(listing, seed=seed)
+    once = split(listing)
     with workspace(out.with_suffix(".work")) as work:
         dataset = read_dataset(
-            chosen,
+            once,
+            seed=seed,
             train=image_spec(of_crops(recipe, source.preprocessing)),
             held_out=image_spec(source.preprocessing),
             folder=work,
@@ -79,7 +81,7 @@ def run(
             headline=headline(learned, judged),
             origin=f"Learned by the method {method} from {source.name} and the images in {images}, "
             f"on {now:%Y-%m-%d at %H:%M}.",
-            notes=tuple(_notes(listing, chosen, dataset, fitted)),
+            notes=tuple(_notes(listing, once, dataset, fitted)),
         )
         try:
             write_report(report)
@@ -121,20 +123,20 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
     )
 
 
-def _notes(listing: Listing, chosen: Split, dataset: Dataset, fitted: Fitted) -> Iterator[str]:
+def _notes(listing: Listing, once: Split, dataset: Dataset, fitted: Fitted) -> Iterator[str]:
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
-    how = tenth if chosen.chosen else "The held-out images were given"
+    how = tenth if dataset.chosen else "The held-out images were given"
     yield f"{train:,} images were learned from and {held_out:,} held out. {how}."
     if fitted.recipe.get("rate", ...) is None:
         yield "Fine-tuning could not add to the probe, so the model is the probe."
     yield from (f"{note}." for note in listing.notes)
     if left_out := [str(file) for file, _ in dataset.left_out]:
         yield f"Images that could not be used: {len(left_out):,} ({first_few(left_out)})."
-    if copies := [str(file) for file in chosen.copies]:
+    if copies := [str(file) for file in once.copies]:
         yield f"Copies of other images, which were not used: {len(copies):,} ({first_few(copies)})."
-    if chosen.across:
-        yield f"Copies of held-out images among those to learn from: {chosen.across:,}."
+    if once.across:
+        yield f"Copies of held-out images among those to learn from: {once.across:,}."
     counts = dataset.count(dataset.train)
     if counts:
         most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)

@@ -2,47 +2,51 @@
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from export.fit.listing import Labelled, Listing
+from export.fit.labelled import Labelled, LeftOut, Listing
+from export.walk import open_file
 
 SHARE = 10  # one image of 10 is held out
 
 
-class LeftOut(NamedTuple):
+class Unique(NamedTuple):
+    """One of the files with these bytes."""
+
     file: Path
-    reason: str
+    label: str
+    digest: bytes
 
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    train: tuple[Labelled, ...]
-    held_out: tuple[Labelled, ...]
-    chosen: bool  # whether the held-out images were chosen here, and not given
-    copies: tuple[Path, ...]  # files that are not used, because they are copies of others
-    across: int  # how many of them would have been learned from, although the image is held out
-    left_out: tuple[LeftOut, ...]
+    train: tuple[Unique, ...]  # all images, where `held_out` is None
+    held_out: tuple[Unique, ...] | None  # None: some of `train` are to be chosen, once it is known which are broken
+    listed: tuple[Labelled, ...] = ()  # all files
+    copies: tuple[Path, ...] = ()  # files that are not used, because they are copies of others
+    across: int = 0  # how many of them would have been learned from, although the image is held out
+    left_out: tuple[LeftOut, ...] = ()
 
 
-def split(listing: Listing, *, seed: int) -> Split:
-    """Every image of `listing` once. If none is held out there, a tenth of each label is, and at least one of two.
+def split(listing: Listing) -> Split:
+    """Every image of `listing` once.
 
-    Copies are files of the same bytes. An image is held out if one of its copies is. Which images are chosen depends on
-    their bytes and the seed alone: not on their names, nor on other labels.
-    Images that cannot be read, or that have several labels, are left out.
+    Copies are files of the same bytes. An image is held out if one of its copies is. Files that cannot be read, or that
+    have several labels, are left out.
     """
-    left_out: list[LeftOut] = []
+    left_out = [*listing.left_out]
     given = [(image, False) for image in listing.train] + [(image, True) for image in listing.held_out or ()]
     groups: dict[bytes, list[tuple[Labelled, bool]]] = defaultdict(list)
     for image, held_out in given:
         try:
-            with image.file.open("rb") as content:
+            with open_file(image.file) as content:
                 groups[hashlib.file_digest(content, "sha256").digest()].append((image, held_out))
         except OSError as error:
             left_out.append(LeftOut(image.file, error.strerror or str(error)))
-    unique: dict[bytes, tuple[Labelled, bool]] = {}
+    unique: list[tuple[Unique, bool]] = []
     copies: list[Path] = []
     across = 0
     for digest, group in groups.items():
@@ -52,31 +56,30 @@ def split(listing: Listing, *, seed: int) -> Split:
             left_out += [LeftOut(image.file, reason) for image, _ in group]
             continue
         kept, *others = sorted(group, key=lambda entry: not entry[1])  # one that is held out, if there is one
-        unique[digest] = kept
+        unique.append((Unique(*kept[0], digest), kept[1]))
         copies += [image.file for image, _ in others]
         across += sum(kept[1] and not held_out for _, held_out in others)
-    if chosen := listing.held_out is None:
-        held = _choose({digest: image.label for digest, (image, _) in unique.items()}, seed=seed)
-        unique = {digest: (image, digest in held) for digest, (image, _) in unique.items()}
+    held = tuple(image for image, is_held in unique if is_held)
     return Split(
-        train=tuple(image for image, held_out in unique.values() if not held_out),
-        held_out=tuple(image for image, held_out in unique.values() if held_out),
-        chosen=chosen,
+        train=tuple(image for image, is_held in unique if not is_held),
+        held_out=None if listing.held_out is None else held,
+        listed=tuple(image for image, _ in given),
         copies=tuple(copies),
         across=across,
         left_out=tuple(left_out),
     )
 
 
-def _choose(labels: dict[bytes, str], *, seed: int) -> set[bytes]:
-    """A tenth of each label, by digest. Raises ValueError if there is nothing to choose from."""
+def choose(images: Iterable[Unique], *, seed: int) -> set[bytes]:
+    """The digests of those to hold out: a tenth of each label, and at least one of two.
+
+    Which ones depends on their bytes and the seed alone: not on their names, nor on other labels.
+    """
     of_label: dict[str, list[bytes]] = defaultdict(list)
-    for digest, label in labels.items():
-        of_label[label].append(digest)
+    for image in images:
+        of_label[image.label].append(image.digest)
     chosen: set[bytes] = set()
     for digests in of_label.values():
         count = max(round(len(digests) / SHARE), 1) if len(digests) > 1 else 0
         chosen |= set(sorted(digests, key=lambda digest: hashlib.sha256(b"%d %b" % (seed, digest)).digest())[:count])
-    if not chosen:
-        raise ValueError("no label has two images that can be read, so none can be held out")
     return chosen

@@ -73,7 +73,7 @@ def finetune(
     learned = runs.probed(None)
     history: tuple[Point, ...] = ()
     if choice.rate is not None:
-        history = runs.run(learned, None, rate=choice.rate, flip=choice.flip, epochs=runs.epochs, title="fine-tuning")
+        history = runs.run(learned, None, rate=choice.rate, flip=choice.flip, epochs=runs.epochs, name="fine-tuning")
     taken = replace(recipe, epochs=runs.epochs, augmentation=replace(recipe.augmentation, flip=choice.flip))
     tried = {name: asdict(result) for name, result in choice.tried.items()}
     return Fitted(
@@ -122,28 +122,31 @@ class _Runs:
         if len(rates) == 1:
             return _Choice(rates[0], flip, {})
         tried = {PROBE: measured(probed, others.classes)}
-        for rate in rates if tried[PROBE].accuracy < 1 else ():
-            answers = self._short(rate, start, learning, others, flip=flip)
+        for number, rate in enumerate(rates if tried[PROBE].accuracy < 1 else (), 1):
+            title = f"trying rate {rate:g} ({number} of at most {len(rates)})"
+            answers = self._short(rate, start, learning, others, flip=flip, title=title)
             if answers.isfinite().all():
                 tried[str(rate)] = measured(answers, others.classes)
                 if not worse(answers, probed, others.classes):
                     return _Choice(rate, flip, tried)
         return _Choice(None, flip, tried)
 
-    def _short(self, rate: float, start: VisionTransformer, rows: Tensor, others: Samples, *, flip: bool) -> Tensor:
+    def _short(
+        self, rate: float, start: VisionTransformer, rows: Tensor, others: Samples, *, flip: bool, title: str
+    ) -> Tensor:
         """The logits that a short run from `rows` gives for others, NaN if it diverged.
 
         It is not run again: its snapshot becomes its result.
         """
-        title = f"rate-{rate}"
-        snapshot = Snapshot(self.work, title, identity=self.identity)
+        name = f"rate-{rate}"
+        snapshot = Snapshot(self.work, name, identity=self.identity)
         stored = snapshot.load()
         if stored is not None and "logits" in stored:
             return stored["logits"]
         network = copy.deepcopy(start)
         epochs = min(self.epochs, CHOOSING_STEPS * self.recipe.batch / len(rows))
         try:
-            self.run(network, rows, rate=rate, flip=flip, epochs=epochs, title=title)
+            self.run(network, rows, rate=rate, flip=flip, epochs=epochs, name=name, title=title)
             answers = logits(network, others, self.preprocessing)
         except Diverged:
             answers = torch.full((len(others), network.config.num_classes), torch.nan)
@@ -157,9 +160,17 @@ class _Runs:
         return network
 
     def run(
-        self, network: VisionTransformer, rows: Tensor | None, *, rate: float, flip: bool, epochs: float, title: str
+        self,
+        network: VisionTransformer,
+        rows: Tensor | None,
+        *,
+        rate: float,
+        flip: bool,
+        epochs: float,
+        name: str,
+        title: str = "",
     ) -> tuple[Point, ...]:
-        """From some of the images, or from all, with curves of the held-out images."""
+        """From some of the images, or from all, with curves of the held-out images. `name` is that of the snapshot."""
         recipe, held_out = self.recipe, self.held_out if rows is None else None
         batches = Batches(
             samples=self.train,
@@ -171,5 +182,5 @@ class _Runs:
         )
         objective = Classification(network, self.preprocessing, batches, held_out)
         course = Course.over(epochs, batches, cosine, warm_up_share=WARM_UP, clip=CLIP)
-        snapshot = Snapshot(self.work, title, identity=self.identity)
-        return learn(objective, course, [optimiser(network, rate=rate)], snapshot=snapshot)
+        snapshot = Snapshot(self.work, name, identity=self.identity)
+        return learn(objective, course, [optimiser(network, rate=rate)], snapshot=snapshot, title=title)

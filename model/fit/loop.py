@@ -8,13 +8,13 @@ from typing import Protocol, Self
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
-from tqdm import tqdm
 
 from model.fit.batches import Batches
 from model.fit.fitted import Point
 from model.fit.measure import Measured
 from model.fit.optimiser import Schedule
 from model.fit.snapshot import Snapshot
+from model.progress import steps
 from model.vit import VisionTransformer
 
 POINTS = 100  # of the curves, at least, in runs that long
@@ -69,10 +69,12 @@ def learn(
     *,
     beside: Sequence[nn.Module] = (),
     snapshot: Snapshot,
+    title: str = "",
 ) -> tuple[Point, ...]:
     """Run the course, or what is left of it after the snapshot, and give the curves.
 
-    The network is then in eval mode. `beside` are modules that change with it.
+    The network is then in eval mode. `beside` are modules that change with it. `title` is that of the bar, or else it
+    has the name of the snapshot.
     On the CPU with the same number of threads, a run that goes on ends with the weights of one that was never
     interrupted, bit by bit. Raises Diverged, and ValueError if the snapshot is of another run.
     """
@@ -81,29 +83,28 @@ def learn(
     modules = nn.ModuleList([network, *beside])
     rates = [[group["lr"] for group in optimiser.param_groups] for optimiser in optimisers]
     run = _restored(snapshot, modules, optimisers)
-    bar = tqdm(initial=run.step, total=course.steps, desc=snapshot.title, unit="step", mininterval=2)
-    while run.step < course.steps:
-        factor = course.schedule(run.step, course.steps, course.warm_up)
-        for optimiser, largest in zip(optimisers, rates, strict=True):
-            for group, rate in zip(optimiser.param_groups, largest, strict=True):
-                group["lr"] = rate * factor
-        with torch.autocast(device.type, torch.bfloat16, enabled=mixed):  # bfloat16 needs no scaling of the loss
-            loss = objective.loss(run.step)
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), course.clip)
-        for optimiser in optimisers:
-            optimiser.step()
-            optimiser.zero_grad()
-        run.loss, run.since, run.step = run.loss + loss.detach().double(), run.since + 1, run.step + 1
-        ended = run.step % course.steps_per_epoch == 0 or run.step == course.steps
-        if ended or run.step % max(1, course.steps // POINTS) == 0:
-            _add_point(run, course, objective if ended else None, rate=max(rates[0]) * factor)
-            bar.set_postfix(loss=f"{run.history[-1].train_loss:.3f}")
-        bar.update()
-        if snapshot.due or run.step == course.steps:
-            weights = {"modules": modules.state_dict(), "optimisers": [each.state_dict() for each in optimisers]}
-            snapshot.save({**asdict(run), **weights})
-    bar.close()
+    with steps(title or snapshot.title, done=run.step, of=course.steps) as advance:
+        while run.step < course.steps:
+            factor = course.schedule(run.step, course.steps, course.warm_up)
+            for optimiser, largest in zip(optimisers, rates, strict=True):
+                for group, rate in zip(optimiser.param_groups, largest, strict=True):
+                    group["lr"] = rate * factor
+            with torch.autocast(device.type, torch.bfloat16, enabled=mixed):  # bfloat16 needs no scaling of the loss
+                loss = objective.loss(run.step)
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), course.clip)
+            for optimiser in optimisers:
+                optimiser.step()
+                optimiser.zero_grad()
+            run.loss, run.since, run.step = run.loss + loss.detach().double(), run.since + 1, run.step + 1
+            ended = run.step % course.steps_per_epoch == 0 or run.step == course.steps
+            if ended or run.step % max(1, course.steps // POINTS) == 0:
+                _add_point(run, course, objective if ended else None, rate=max(rates[0]) * factor)
+            if run.history:
+                advance(run.step, run.history[-1].train_loss)
+            if snapshot.due or run.step == course.steps:
+                weights = {"modules": modules.state_dict(), "optimisers": [each.state_dict() for each in optimisers]}
+                snapshot.save({**asdict(run), **weights})
     network.eval()
     return tuple(run.history)
 

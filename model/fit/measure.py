@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from tqdm import tqdm
 
 from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
+from model.progress import bars
 from model.vit import VisionTransformer
 
 CHUNK = 128  # images at a time
@@ -36,10 +36,11 @@ def measured(logits: Tensor, classes: Tensor) -> Measured:
 def logits(
     network: VisionTransformer, samples: Samples, preprocessing: Preprocessing, *, title: str | None = None
 ) -> Tensor:
-    """In float32, as the service runs the network: (N, C) on the CPU. A bar is drawn under `title`."""
+    """In float32, as the service runs the network: (N, C) on the CPU. A bar is drawn under `title`, if there is one."""
     device = next(network.parameters()).device
-    chunks = tqdm(samples.pixels.split(CHUNK), desc=title, unit=f"x{CHUNK}", disable=title is None or None)
-    return torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
+    with bars(shown=title is not None) as shown:
+        chunks = shown.track(samples.pixels.split(CHUNK), description=title or "")
+        return torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
 
 
 def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.device) -> Tensor:

@@ -4,7 +4,6 @@ from dataclasses import asdict, dataclass
 
 import torch
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from model.fit.fitted import Fitted
 from model.fit.least_squares import LinearMap, least_squares
@@ -13,6 +12,7 @@ from model.fit.network import Read, best_device, with_new_head
 from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.temperature import temperature
 from model.preprocessing import Preprocessing
+from model.progress import bars
 from model.vit import VisionTransformer
 
 
@@ -45,10 +45,11 @@ def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples
 def features(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Tensor:
     """The vectors that the head reads, float32 (N, F) on the CPU."""
     device = next(network.parameters()).device
-    chunks = tqdm(samples.pixels.split(CHUNK), desc="features", unit=f"x{CHUNK}")
-    return torch.cat(
-        [network.read(network.encode(network_input(pixels, preprocessing, device))).cpu() for pixels in chunks]
-    )
+    with bars() as shown:
+        chunks = shown.track(samples.pixels.split(CHUNK), description="reading features")
+        return torch.cat(
+            [network.read(network.encode(network_input(pixels, preprocessing, device))).cpu() for pixels in chunks]
+        )
 
 
 def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> tuple[LinearMap, float]:

@@ -6,12 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from export.fit.listing import COLUMNS, HELD_OUT, TRAIN
+from export.fit.labelled import HELD_OUT, TRAIN
 from export.fit.report.confusion import confusion
 from export.fit.report.curves import curves
 from export.fit.report.mistakes import mistakes, write
 from export.fit.report.page import Report, page
 from export.fit.report.reliability import reliability
+from export.fit.table import COLUMNS
 from model.durable import replacing_folder
 
 PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"

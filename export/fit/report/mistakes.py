@@ -16,9 +16,9 @@ from app.maps.record import Maps
 from export.fit.report.judged import Judged
 from export.folder import LIMITS
 from export.image_spec import image_spec
-from export.progress import bars
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
+from model.progress import bars
 
 MOST = 24
 SIDE = 256  # pixels of the longer side of an image

@@ -62,6 +62,52 @@ def test_the_demos_labels_are_held_against_the_truth(monkeypatch):
     assert abs(found.accuracy - found.accuracy_fp32) <= 1 / 24
 
 
+def test_numbered_folders_are_read_in_the_order_that_fits():
+    """The labels of torchvision's order, as a model that is always right sees them."""
+    toy = toy_checkpoint()
+    given = drawn(toy.labels)
+    right = answers(toy, given, Torch(toy, wrong=1000)).expected.argmax(1)
+    orders = {"by their numbers": (right + 1) % 7, "by their names as text": right}
+    found = answers(toy, dataclasses.replace(given, labels=(right + 1) % 7, orders=orders), Torch(toy, wrong=1000))
+    assert found.labels.tolist() == right.tolist()
+    shares = "read by their numbers, 0.00% of them are right; by their names as text, 100.00% of them are right."
+    assert f"{shares} So they are probably to be read by their names as text." in found.guess
+
+
+@pytest.mark.parametrize(
+    ("right", "of", "share", "expected"),
+    [
+        (8, 10, 0.5, 56 / 1024),
+        (0, 3, 0.5, 1),
+        (3, 3, 0.1, 0.001),
+        (5, 5, 1.0, 1),
+        (1, 5, 0.0, 0),
+        (900, 2000, 0.5, 1),
+    ],
+)
+def test_the_exact_binomial_test(right, of, share, expected):
+    assert asking.at_least(right, of, share) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 12])
+@pytest.mark.parametrize("seed", range(5))
+def test_labels_at_chance_are_said(classes, seed):
+    rng = np.random.default_rng(seed)
+    labels = np.sort(rng.integers(0, classes, 200)) // 2  # some labels have no image, others have many
+    lean = rng.normal(0, 1, (200, classes)).astype(np.float32)
+    assert "no more than chance" in asking.chance(Answers(expected=lean, lean=lean, labels=labels))
+    lean[np.arange(200), labels] += 1.5
+    assert not asking.chance(Answers(expected=lean, lean=lean, labels=labels))
+    assert not asking.chance(Answers(expected=lean, lean=lean, labels=None))
+
+
+def test_one_label_alone_is_no_chance():
+    """As all answers are right, they are so by more than chance, although no other label shows it."""
+    lean = np.eye(12, dtype=np.float32)[np.full(50, 3)]
+    assert not asking.chance(Answers(expected=lean, lean=lean, labels=np.full(50, 3)))
+    assert asking.chance(Answers(expected=lean, lean=lean, labels=np.full(50, 4)))
+
+
 def test_no_batch_is_begun_after_the_time(monkeypatch):
     monkeypatch.setitem(asking.TIME_LIMIT_S, "drawn", -1.0)
     assert measure(toy_checkpoint(), wrong=97).pictures == asking.BATCH

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.inference.scoring import scores
-from export.calibration import Uncalibrated, calibration, calibration_error, temperature
+from export.calibration import FAR, Uncalibrated, calibration, calibration_error, is_far, temperature
 
 
 def drawn(seed: int, images: int):
@@ -60,3 +60,13 @@ def test_each_half_has_the_temperature_of_the_other():
 def test_the_error_says_why_there_is_no_temperature(logits, labels, why):
     with pytest.raises(Uncalibrated, match=why):
         calibration(logits, np.array(labels))
+
+
+def test_a_temperature_far_from_1_is_refused_where_the_labels_are_doubtful():
+    logits, labels = drawn(0, 400)
+    hot = logits * 2 * FAR  # the temperature of the labels is 1 for `logits`
+    assert calibration(logits, labels, doubt="at chance").temperature == pytest.approx(1, abs=0.2)
+    assert is_far(calibration(hot, labels).temperature)
+    for scale in (2 * FAR, 1 / (2 * FAR)):
+        with pytest.raises(Uncalibrated, match=r"^at chance\. A temperature of .* would hide it"):
+            calibration(logits * scale, labels, doubt="at chance")

@@ -1,6 +1,7 @@
 """export/folder.py: images of every type, broken ones among them, in folders that are labels or are not."""
 
 import dataclasses
+import os
 
 import numpy as np
 import pytest
@@ -68,6 +69,51 @@ def test_broken_files_are_named_and_skipped(tmp_path, capsys):
     lines = sorted(line for line in capsys.readouterr().err.splitlines() if "skipped" in line)
     starts = ("a/cut.jpg is skipped: ", "b/gone.png is skipped: No such file", "b/text.png is skipped: This is not ")
     assert all(start in line for start, line in zip(starts, lines, strict=True))
+
+
+@pytest.mark.timeout(60)
+def test_what_is_no_file_and_links_in_a_circle_are_named_and_skipped(tmp_path, capsys):
+    fill(tmp_path, 40, names=("a", "b"))
+    os.mkfifo(tmp_path / "a" / "pipe.jpg")
+    (tmp_path / "b" / "endless.jpg").symlink_to("/dev/zero")
+    for name in "ab":
+        (tmp_path / name / "up").symlink_to("..")
+    _, judged, labels = read(tmp_path)
+    assert labels == [level % 2 for level in judged]
+    said = capsys.readouterr().err
+    for name, reason in (("a/pipe.jpg", "it is a FIFO"), ("b/endless.jpg", "it is a device"), ("a/up", "it is a link")):
+        assert f"{tmp_path}/{name} is skipped: {reason}" in said
+
+
+def test_numbered_folders_have_labels_in_every_order_that_classes_may_have(tmp_path):
+    fill(tmp_path, 48, names=tuple(map(str, range(12))))
+    twelve = dataclasses.replace(CHECKPOINT, labels=tuple(f"class {index}" for index in range(12)))
+    images = read_folder(tmp_path, twelve)
+    folders = images.judged[:, 0, 0, 0] % 12
+    assert images.labels.tolist() == folders.tolist()
+    as_text = sorted(map(str, range(12)))
+    found = {order: labels.tolist() for order, labels in images.orders.items()}
+    assert found == {
+        "by their numbers": folders.tolist(),
+        "by their names as text": [as_text.index(str(folder)) for folder in folders],
+    }
+    assert not read_folder(tmp_path, dataclasses.replace(CHECKPOINT, labels=(*map(str, range(12)),))).orders
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (("data/a", "data/b"), ": data. Those in data are: give --pictures {}/data"),
+        (("train/a", "val/a"), ": train, val. Those in train are: give --pictures {}/train"),
+        (("holiday", "work/a/c"), ": holiday, work. Those in work are: give --pictures {}/work"),
+        (("holiday", "work"), ": holiday, work"),
+        (("",), None),
+    ],
+)
+def test_the_reason_why_there_are_no_labels(tmp_path, names, reason):
+    fill(tmp_path, FEWEST, names=names)
+    expected = reason and f"no folder in {tmp_path} is called by a label of the model{reason}".format(tmp_path)
+    assert read_folder(tmp_path, CHECKPOINT).unlabelled == (expected or "")
 
 
 def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from export.folder_labels import folder_labels
+from export.folder_labels import folder_labels, orders
 from model.checkpoints.imagenet import names_of, version_of
 
 LABELS = ("golden retriever", "Star", "T-shirt", "crane", "crane")
@@ -23,6 +23,8 @@ LABELS = ("golden retriever", "Star", "T-shirt", "crane", "crane")
 def test_folders_are_called_by_name_wordnet_id_or_index(folders, by, classes):
     assert folder_labels(folders, LABELS, ("n1", "n2", "n3", "n4", "n5")) == (by, classes)
     assert folder_labels({"1", "2"}, ("2", "1"), ()) == ("name", {"1": 1, "2": 0})  # names that are numbers
+    assert folder_labels({"1", "02"}, ("02", "1"), ()) == ("name", {"1": 1, "02": 0})
+    assert folder_labels({"cafe\u0301"}, ("bar", "caf\xe9"), ()) == ("name", {"cafe\u0301": 1})  # a Mac's form
 
 
 @pytest.mark.parametrize("folders", [set(), {"train", "val"}, {"9"}, {"-1"}, {"²"}, {""}])
@@ -37,12 +39,56 @@ def test_folders_that_are_no_labels(folders):
         ({"star", "crane"}, "but not crane"),  # two labels are called so
         ({"star", "a", "b", "c", "d"}, "but not a, b, c and others"),
         ({"0", "5"}, "1 of 2 folders are called by the index of one label, but not 5"),
+        ({*map(str, range(6))}, "5 of 6 folders are called by the index of one label, but not 5"),
     ],
 )
 def test_a_folder_that_is_no_label_among_labels_is_refused(folders, message):
     with pytest.raises(ValueError, match="folders") as refusal:
         folder_labels(folders, LABELS, ())
     assert str(refusal.value).endswith(message)
+
+
+def test_folders_have_no_indices_if_labels_are_numbers():
+    labels = tuple(map(str, range(1, 13)))
+    with pytest.raises(ValueError, match="are called by the name of one label, but not 0"):
+        folder_labels({*map(str, range(12))}, labels, ())
+    assert folder_labels({"0"}, labels, ()) is None
+
+
+NUMBER, TEXT, FROM_ONE = "by their numbers", "by their names as text", ", from 1"
+
+
+@pytest.mark.parametrize(
+    ("folders", "classes", "found"),
+    [
+        (range(12), 12, {NUMBER: (*range(12),), TEXT: (0, 1, 4, 5, 6, 7, 8, 9, 10, 11, 2, 3)}),
+        ((0, 2, 10), 12, {NUMBER: (0, 2, 10), TEXT: (0, 4, 2)}),  # classes without an image
+        (range(10), 10, {NUMBER: (*range(10),)}),
+        (("00", "02", "10"), 12, {NUMBER: (0, 2, 10)}),  # the same order as numbers and as text
+        (range(1, 10), 9, {NUMBER + FROM_ONE: (*range(9),)}),
+        (
+            range(1, 13),
+            12,
+            {NUMBER + FROM_ONE: (*range(12),), TEXT + FROM_ONE: (0, 4, 5, 6, 7, 8, 9, 10, 11, 1, 2, 3)},
+        ),
+        ((1, 3), 9, {NUMBER: (1, 3), NUMBER + FROM_ONE: (0, 2)}),  # from 0 or from 1
+        (
+            (10, 11),
+            12,
+            {NUMBER: (10, 11), TEXT: (2, 3), NUMBER + FROM_ONE: (9, 10), TEXT + FROM_ONE: (1, 2)},
+        ),
+        (range(13), 12, {}),
+        ((1999, 2005), 12, {}),
+        (("0", "-1"), 12, {}),
+        ((), 12, {}),
+    ],
+)
+def test_every_order_that_numbered_folders_may_have(folders, classes, found):
+    """The order of text is that of torchvision's find_classes, which is `sorted`."""
+    names = [*map(str, folders)]
+    assert orders(names, classes) == {order: dict(zip(names, of, strict=True)) for order, of in found.items()}
+    if found:
+        assert folder_labels(names, ["x"] * classes, ()).classes == next(iter(orders(names, classes).values()))
 
 
 @pytest.mark.parametrize("way", ["name", "WordNet id", "index"])

@@ -6,16 +6,17 @@ from PIL import Image
 
 from app.images.preprocess import preprocess
 from export.fit.dataset import read_dataset
-from export.fit.listing import Labelled
-from export.fit.split import Split
+from export.fit.labelled import Labelled, Listing
+from export.fit.split import split
 from tests.support.specs import spec_of
 
 SMALL = spec_of((24, 32), (28, 36))
 LARGE = spec_of((28, 36), (32, 41))
 
 
-def split(train, held_out):
-    return Split(train=tuple(train), held_out=tuple(held_out), chosen=True, copies=(), across=0, left_out=())
+def read(folder, train, held_out=None, *, learned=SMALL, judged=SMALL):
+    images = split(Listing(train=tuple(train), held_out=held_out and tuple(held_out)))
+    return read_dataset(images, seed=0, train=learned, held_out=judged, folder=folder)
 
 
 def picture(folder, number, label, **options):
@@ -29,8 +30,8 @@ def test_pixels_are_those_of_the_service_in_two_framings(tmp_path):
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned
     pictures = [picture(tmp_path, n, "ab"[n % 2], exif=exif) for n in range(8)]
-    images = split([i for i, _ in pictures[:6]], [i for i, _ in pictures[6:]])
-    dataset = read_dataset(images, train=LARGE, held_out=SMALL, folder=tmp_path)
+    images = [image for image, _ in pictures]
+    dataset = read(tmp_path, images[:6], images[6:], learned=LARGE)
     upright = [image.transpose(Image.Transpose.ROTATE_270) for _, image in pictures]
     expected = [preprocess(image, LARGE if n < 6 else SMALL)[0] for n, image in enumerate(upright)]
     train, held_out = dataset.train.samples, dataset.held_out.samples
@@ -38,7 +39,7 @@ def test_pixels_are_those_of_the_service_in_two_framings(tmp_path):
     np.testing.assert_array_equal(held_out.pixels.numpy(), expected[6:])
     assert (train.classes.tolist(), held_out.classes.tolist()) == ([0, 1] * 3, [0, 1])
     assert (dataset.labels, dataset.count(dataset.train)) == (("a", "b"), {"a": 3, "b": 3})
-    assert dataset.train.files == tuple(image.file for image in images.train)
+    assert dataset.train.files == tuple(image.file for image in images[:6])
 
 
 def test_broken_files_are_left_out_with_the_reason(tmp_path):
@@ -47,31 +48,55 @@ def test_broken_files_are_left_out_with_the_reason(tmp_path):
     images[2].file.write_text("no image")
     images[3].file.unlink()
     images.append(picture(tmp_path, 4, "a")[0])
-    dataset = read_dataset(split(images, images[4:]), train=SMALL, held_out=SMALL, folder=tmp_path)
-    assert dataset.train.files == (images[0].file, images[4].file)
+    dataset = read(tmp_path, images[:4], images[4:])
+    assert dataset.train.files == (images[0].file,)
     reasons = [(left.file.name, left.reason.split(":")[0]) for left in dataset.left_out]
     bad = "This looks like PNG but cannot be decoded.", "This is not an image of an accepted type"
-    assert reasons == [("1.png", bad[0]), ("2.png", bad[1]), ("3.png", "No such file or directory")]
+    assert reasons == [("3.png", "No such file or directory"), ("1.png", bad[0]), ("2.png", bad[1])]
+
+
+@pytest.mark.parametrize("judged", [SMALL, LARGE])
+@pytest.mark.parametrize("broken", [(), (3,), (1, 4, 7, 11, 12)])
+def test_broken_files_change_nothing_for_the_others(tmp_path, broken, judged):
+    """Held-out images are chosen among those that can be decoded, so no label loses its only one to a broken file."""
+    pictures = [picture(tmp_path, n, "aaaaaaaaaabbcc"[n]) for n in range(14)]
+    for number in broken:
+        pictures[number][0].file.write_bytes(b"\xff\xd8\xff\xe0 and no more %d" % number)
+    good = [image for number, (image, _) in enumerate(pictures) if number not in broken]
+    found = read(tmp_path, [image for image, _ in pictures], judged=judged)
+    assert [left.file for left in found.left_out] == [pictures[number][0].file for number in broken]
+    assert sorted(found.train.files + found.held_out.files) == sorted(image.file for image in good)
+    prepared = {image.file: preprocess(drawn, SMALL)[0] for image, drawn in pictures}
+    np.testing.assert_array_equal(found.train.samples.pixels, [prepared[file] for file in found.train.files])
+    for image, drawn in pictures:
+        if image.file in found.held_out.files:
+            pixels = found.held_out.samples.pixels[found.held_out.files.index(image.file)]
+            np.testing.assert_array_equal(pixels, preprocess(drawn, judged)[0])
+    (tmp_path / "again").mkdir()
+    without = read(tmp_path / "again", good, judged=judged)
+    assert (without.train.files, without.held_out.files) == (found.train.files, found.held_out.files)
 
 
 @pytest.mark.parametrize(
-    ("broken", "message"),
+    ("broken", "given", "message"),
     [
-        ((0, 1), "there are no images to learn from; files that cannot be decoded: 2"),
-        ((2,), "there are no images to hold out; files that cannot be decoded: 1"),
-        ((1,), "the label b has no image to learn from"),
+        ((0, 1), True, r"the label a has no image to learn from: .*0.png is left out \(This is not .*1 held-out"),
+        ((2,), True, r"there are no images to hold out: .*2.png is left out \(This is not an image"),
+        ((1,), True, r"the label b has no image to learn from: .*1.png is left out \(This is not .* It has 1 files$"),
+        ((1,), False, r"the label b has no image to learn from: .*1.png is left out \(This is not .* It has 1 files$"),
+        ((0,), False, r"no label has two images that can be read, so none can be held out: .*0.png is left out"),
     ],
 )
-def test_a_part_or_a_label_without_images_is_refused(tmp_path, broken, message):
+def test_a_part_or_a_label_without_images_is_refused(tmp_path, broken, given, message):
     images = [picture(tmp_path, n, "aba"[n])[0] for n in range(3)]
     for number in broken:
-        images[number].file.write_text("no image")
+        images[number].file.write_text(f"no image {number}")
     with pytest.raises(ValueError, match=message):
-        read_dataset(split(images[:2], images[2:]), train=SMALL, held_out=SMALL, folder=tmp_path)
+        read(tmp_path, *([images[:2], images[2:]] if given else [images]))
 
 
 def test_a_full_disk_is_an_error(tmp_path):
     images = [picture(tmp_path, n, "a")[0] for n in range(3)]
     (tmp_path / "train.pixels").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left on device"):
-        read_dataset(split(images[:2], images[2:]), train=SMALL, held_out=SMALL, folder=tmp_path)
+        read(tmp_path, images[:2], images[2:])

@@ -217,7 +217,7 @@ def test_an_existing_file_is_replaced_only_on_demand(images, tmp_path):
     [
         ("mine.pth", {"a": 2, "b": 2}, "the name must end in .safetensors"),
         ("images/mine.safetensors", {"a": 2, "b": 2}, "it lies among the images"),
-        ("mine.safetensors", {"a": 9}, "at least two classes"),
+        ("mine.safetensors", {"a": 9}, "the only label in .* is a, and two are needed"),
         ("mine.safetensors", {"a": 1, "b": 1}, "no label has two images"),
     ],
 )

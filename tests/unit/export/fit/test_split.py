@@ -1,12 +1,14 @@
 """export/fit/split.py: a stratified tenth, copies on one side, and images that contradict themselves."""
 
+import os
 from collections import Counter
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from export.fit.listing import Labelled, Listing
-from export.fit.split import split
+from export.fit.labelled import Labelled, LeftOut, Listing
+from export.fit.split import choose, split
+from export.walk import LARGEST
 
 
 def files(folder, contents, label="cat"):
@@ -23,49 +25,67 @@ def named(images):
     return sorted(image.file.name for image in images)
 
 
+def chosen(images, seed=0):
+    """The division of images of which none is broken: to learn from, and held out."""
+    unique = split(Listing(train=tuple(images), held_out=None)).train
+    held_out = choose(unique, seed=seed)
+    return [[image for image in unique if (image.digest in held_out) == side] for side in (False, True)]
+
+
 def test_a_tenth_of_each_label_is_held_out(tmp_path):
     counts = {"a": 100, "b": 34, "c": 5, "d": 2, "e": 1}
     contents = {label: [label.encode() + b"%d" % n for n in range(count)] for label, count in counts.items()}
     images = [image for label in counts for image in files(tmp_path, contents[label], label)]
-    found = split(Listing(train=tuple(images), held_out=None), seed=0)
-    assert Counter(label for _, label in found.held_out) == {"a": 10, "b": 3, "c": 1, "d": 1}
-    assert sorted(found.train + found.held_out) == sorted(images)
-    assert (found.chosen, found.copies, found.across, found.left_out) == (True, (), 0, ())
+    train, held_out = chosen(images)
+    assert Counter(image.label for image in held_out) == {"a": 10, "b": 3, "c": 1, "d": 1}
+    assert sorted(named(train) + named(held_out)) == named(images)
 
 
 def test_the_held_out_images_depend_on_bytes_and_seed_alone(tmp_path):
     images = files(tmp_path, [b"%d" % n for n in range(50)])
-    held_out = {image.file.read_bytes() for image in split(Listing(train=images, held_out=None), seed=0).held_out}
+    held_out = {image.file.read_bytes() for image in chosen(images)[1]}
+    assert held_out == {b"14", b"16", b"26", b"30", b"7"}  # of every release, so that reports can be compared
     (tmp_path / "other").mkdir()
     renamed = files(tmp_path / "other", [b"%d" % n for n in reversed(range(50))])
     more = files(tmp_path, [b"another %d" % n for n in range(9)], "dog")
-    again = split(Listing(train=renamed + more, held_out=None), seed=0)
-    assert {image.file.read_bytes() for image in again.held_out if image.label == "cat"} == held_out
-    other = split(Listing(train=images, held_out=None), seed=1)
-    assert {image.file.read_bytes() for image in other.held_out} != held_out
+    again = chosen(renamed + more)[1]
+    assert {image.file.read_bytes() for image in again if image.label == "cat"} == held_out
+    assert {image.file.read_bytes() for image in chosen(images, seed=1)[1]} != held_out
 
 
 def test_a_held_out_image_is_not_learned_from(tmp_path):
     train = files(tmp_path, [b"1", b"2", b"3"])
     held_out = tuple(Labelled(image.file, "cat") for image in files(tmp_path, [b"2", b"4"], "dog"))
-    found = split(Listing(train=train, held_out=held_out), seed=0)
+    found = split(Listing(train=train, held_out=held_out))
     assert (named(found.train), named(found.held_out)) == (["cat-0.jpg", "cat-2.jpg"], ["dog-0.jpg", "dog-1.jpg"])
-    assert (found.copies, found.across, found.chosen) == ((train[1].file,), 1, False)
+    assert (found.copies, found.across) == ((train[1].file,), 1)
 
 
 def test_an_image_with_two_labels_is_left_out(tmp_path):
     images = files(tmp_path, [b"1", b"2", b"3"]) + files(tmp_path, [b"1", b"4"], "dog")
-    found = split(Listing(train=images, held_out=None), seed=0)
-    assert named(found.train + found.held_out) == ["cat-1.jpg", "cat-2.jpg", "dog-1.jpg"]
+    found = split(Listing(train=images, held_out=None))
+    assert named(found.train) == ["cat-1.jpg", "cat-2.jpg", "dog-1.jpg"]
     assert named(found.left_out) == ["cat-0.jpg", "dog-0.jpg"]
     assert {left.reason for left in found.left_out} == {"the same file has the labels cat and dog"}
 
 
 def test_a_file_that_cannot_be_read_is_left_out(tmp_path):
-    images = (*files(tmp_path, [b"1", b"2"]), Labelled(tmp_path / "gone.jpg", "cat"), Labelled(tmp_path, "cat"))
-    found = split(Listing(train=images, held_out=None), seed=0)
-    reasons = [(left.file.name, left.reason) for left in found.left_out]
-    assert reasons == [("gone.jpg", "No such file or directory"), (tmp_path.name, "Is a directory")]
+    os.mkfifo(tmp_path / "pipe.jpg")
+    (tmp_path / "endless.jpg").symlink_to("/dev/zero")
+    (tmp_path / "large.jpg").touch()
+    os.truncate(tmp_path / "large.jpg", LARGEST + 1)
+    reasons = {
+        "gone.jpg": "No such file or directory",
+        ".": "Is a directory",
+        "pipe.jpg": "it is a FIFO, and no file",
+        "endless.jpg": "it is a device, and no file",
+        "large.jpg": "it has 536,870,913 bytes, more than 536,870,912",
+        "a\0b.jpg": "embedded null byte",
+    }
+    images = (*files(tmp_path, [b"1", b"2"]), *(Labelled(tmp_path / name, "cat") for name in reasons))
+    before = LeftOut(tmp_path / "b", "Permission denied")
+    found = split(Listing(train=images, held_out=None, left_out=(before,)))
+    assert found.left_out == (before, *(LeftOut(tmp_path / name, reason) for name, reason in reasons.items()))
 
 
 @given(
@@ -80,14 +100,11 @@ def test_every_file_is_accounted_for_and_no_image_is_on_both_sides(tmp_path_fact
     for image, (_, content) in zip(images, contents, strict=True):
         image.file.write_bytes(b"%d" % content)
     held_out = images[: len(images) * given_share // 4]
-    listing = Listing(train=tuple(images[len(held_out) :]), held_out=tuple(held_out) or None)
-    try:
-        found = split(listing, seed=seed)
-    except ValueError:
-        assert not held_out
-        return
-    used = [image.file for image in (*found.train, *found.held_out)]
+    found = split(Listing(train=tuple(images[len(held_out) :]), held_out=tuple(held_out) or None))
+    used = [image.file for image in (*found.train, *(found.held_out or ()))]
     others = [*found.copies, *(left.file for left in found.left_out)]
     assert sorted(used + others) == sorted(image.file for image in images)
     assert len({file.read_bytes() for file in used}) == len(used)
-    assert held_out or {label for _, label in found.held_out} <= {label for _, label in found.train}
+    if not held_out:
+        learned = {image.label for image in found.train if image.digest not in choose(found.train, seed=seed)}
+        assert learned == {image.label for image in found.train}

@@ -1,0 +1,37 @@
+"""Progress bars on the terminal."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+LINES_S = 60.0
+WIDTH = 26  # characters of a title, so that bars are below one another
+
+
+def bars(*, leave: bool = True, shown: bool = True) -> Progress:
+    """Bars with the time that has passed. Those that `leave` stay: where stderr is no terminal, as lines at the end."""
+    console = Console(stderr=True)
+    columns = SpinnerColumn(), TextColumn(f"{{task.description:<{WIDTH}}}"), BarColumn(), TaskProgressColumn()
+    disable = not shown or not (leave or console.is_terminal)
+    return Progress(*columns, TimeElapsedColumn(), console=console, transient=not leave, disable=disable)
+
+
+@contextmanager
+def steps(title: str, *, done: int, of: int) -> Iterator[Callable[[int, float], None]]:
+    """A bar, and what to call with the steps that are done and the loss. Where stderr is no terminal it has lines too,
+    LINES_S apart, so that a log shows that the run goes on.
+    """
+    with bars() as shown:
+        task, said = shown.add_task(title, total=of, completed=done), time.monotonic()
+
+        def advance(step: int, loss: float) -> None:
+            nonlocal said
+            shown.update(task, completed=step, description=f"{title}, loss {loss:.3f}")
+            if not shown.console.is_terminal and time.monotonic() - said >= LINES_S:
+                shown.console.print(f"{title}: step {step:,} of {of:,}, loss {loss:.3f}")
+                said = time.monotonic()
+
+        yield advance

@@ -1,0 +1,119 @@
+"""export/walk.py and app/client/walk.py: every real folder once, and nothing that never ends."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+import app.client.walk
+import export.walk
+from export.walk import DEEPEST, LARGEST
+
+pytestmark = [
+    pytest.mark.parametrize("code", [export.walk, app.client.walk], ids=["export", "client"]),
+    pytest.mark.timeout(60),
+]
+
+
+def fill(folder, *names):
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(name.encode())
+
+
+def walked(code, folder):
+    """Names of files, of links that are not followed, and of folders that cannot be read."""
+    return tuple([str(path.relative_to(folder)) for path in paths] for paths in code.walk(folder))
+
+
+def test_the_code_of_both_is_the_same(code):
+    assert Path(code.__file__).read_text() == Path(export.walk.__file__).read_text()
+
+
+def test_files_in_the_order_of_their_names_without_hidden_ones(code, tmp_path, monkeypatch):
+    names = ["a/2.jpg", "a/b/1.jpg", "a-b/1.jpg", "a.jpg", "z/notes.txt"]
+    fill(tmp_path, *names, ".git/1.jpg", "a/.ipynb_checkpoints/1.jpg", "a/._1.jpg")
+    assert walked(code, tmp_path) == (names, [], [])
+    monkeypatch.chdir(tmp_path)
+    assert [str(path) for path in code.walk(Path()).files] == names
+
+
+@pytest.mark.parametrize(
+    ("links", "found", "repeated"),
+    [
+        ({"a/up": ".."}, ["a/1.jpg", "b/1.jpg"], ["a/up"]),
+        ({"a/up": "..", "b/up": ".."}, ["a/1.jpg", "b/1.jpg"], ["a/up", "b/up"]),  # 2^40 paths, if they are followed
+        ({"a/up": "../.."}, ["a/1.jpg", "b/1.jpg"], ["a/up"]),  # what lies beside the images is not among them
+        ({"0": "a"}, ["a/1.jpg", "b/1.jpg"], ["0"]),  # the real folder counts, though its name comes later
+        ({"a/b": "../b", "b/a": "../a"}, ["a/1.jpg", "b/1.jpg"], ["a/b", "b/a"]),
+        ({"c": "../beside/c", "d": "../beside/c"}, ["a/1.jpg", "b/1.jpg", "c/1.jpg"], ["d"]),
+        ({"c": "../beside"}, ["a/1.jpg", "b/1.jpg", "c/1.jpg", "c/c/1.jpg"], ["c/back", "c/up"]),
+        ({"c.jpg": "a/1.jpg"}, ["a/1.jpg", "b/1.jpg", "c.jpg"], []),  # a link to a file is a file
+        ({"x.jpg": "x.jpg", "y.jpg": "no"}, ["a/1.jpg", "b/1.jpg", "x.jpg", "y.jpg"], []),  # opening it says why not
+    ],
+)
+def test_every_real_folder_once(code, tmp_path, links, found, repeated):
+    fill(tmp_path, "images/a/1.jpg", "images/b/1.jpg", "beside/1.jpg", "beside/c/1.jpg")
+    (tmp_path / "beside" / "up").symlink_to("..")
+    (tmp_path / "beside" / "back").symlink_to("../images/a")
+    for link, target in links.items():
+        (tmp_path / "images" / link).symlink_to(target)
+    files, not_followed, unread = walked(code, tmp_path / "images")
+    assert (files, sorted(not_followed), unread) == (found, repeated, [])
+
+
+def test_a_folder_that_cannot_be_read_is_named(code, tmp_path, monkeypatch):
+    """The user of the tests may read every folder, so the system is made to refuse."""
+    fill(tmp_path, "a/1.jpg", "b/1.jpg")
+    real = os.scandir
+
+    def refuse(path):
+        if str(path).endswith("b"):
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert walked(code, tmp_path) == (["a/1.jpg"], [], ["b"])
+
+
+def test_limits_are_refused_in_words(code, tmp_path, monkeypatch):
+    fill(tmp_path, f"{'a/' * DEEPEST}1.jpg")
+    assert len(code.walk(tmp_path).files) == 1
+    fill(tmp_path, f"{'a/' * DEEPEST}a/1.jpg")
+    with pytest.raises(ValueError, match=f"lies more than {DEEPEST} folders below {tmp_path}"):
+        code.walk(tmp_path)
+    monkeypatch.setattr(code, "MOST", 10)
+    with pytest.raises(ValueError, match=f"{tmp_path} has more than 10 files and folders"):
+        code.walk(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("pipe.jpg", "it is a FIFO, and no file"),
+        ("endless.jpg", "it is a device, and no file"),
+        ("socket.jpg", "it is a socket, and no file"),
+        ("large.jpg", "it has 536,870,913 bytes, more than 536,870,912"),
+        ("a\0b.jpg", "embedded null byte"),
+        ("gone.jpg", "No such file or directory"),
+        (".", "Is a directory"),
+    ],
+)
+def test_what_is_no_file_is_not_opened(code, tmp_path, monkeypatch, name, reason):
+    monkeypatch.chdir(tmp_path)  # the name of a socket has few letters
+    os.mkfifo("pipe.jpg")
+    Path("endless.jpg").symlink_to("/dev/zero")
+    Path("large.jpg").touch()
+    os.truncate("large.jpg", LARGEST + 1)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket.jpg")
+        with pytest.raises(OSError, match=reason):
+            code.read_file(name)
+
+
+def test_a_file_is_read_and_one_without_a_size_is_empty(code, tmp_path):
+    """/proc has files that look like any other and do not end."""
+    fill(tmp_path, "good.jpg")
+    assert (code.read_file(tmp_path / "good.jpg"), code.read_file("/proc/self/status")) == (b"good.jpg", b"")
