@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from operator import attrgetter
 
-from fastapi import FastAPI, Security
+from fastapi import Depends, FastAPI, Security
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
@@ -17,6 +17,7 @@ from app.api import huggingface
 from app.api.body.json_reader import JsonReader
 from app.api.description import without_null
 from app.api.drawings import Drawings
+from app.api.parameters import check_query
 from app.api.routes import attention, classify, cover, embed, model, page, probes, report, verify, wall
 from app.api.services import Services
 from app.api.v2 import infer
@@ -103,7 +104,8 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         generate_unique_id_function=attrgetter("name"),  # generators name their functions after it
         responses=problems(),
         swagger_ui_parameters={"defaultModelsExpandDepth": -1, "tryItOutEnabled": True},  # no list of schemas
-        dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # for /docs; the door checks the key
+        # The door checks the key; here it is for /docs.
+        dependencies=[Depends(check_query), *([Security(HTTPBearer(auto_error=False))] if keys else [])],
         lifespan=lifespan,
         telemetry=_telemetry(settings),
     )

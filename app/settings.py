@@ -3,12 +3,13 @@
 import os
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.errors import is_meant
 
 DEMO_BUNDLE = Path(__file__).parent / "demo"
 MAX_THUMBNAIL_PX = 2048
@@ -152,8 +153,4 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
     """A sentence for each VIT_* variable of the environment that is no setting."""
     known = [f"VIT_{field.upper()}" for field in Settings.model_fields]
     unknown = [name for name in names if name.startswith("VIT_") and name not in known]
-    nearest = [get_close_matches(name, known, n=1, cutoff=0.75) for name in unknown]
-    return [
-        f"{name} is not a setting and has no effect" + (f": is {near[0]} meant?" if near else "")
-        for name, near in zip(unknown, nearest, strict=True)
-    ]
+    return [f"{name} is not a setting and has no effect{is_meant(name, known)}" for name in unknown]

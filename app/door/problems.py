@@ -26,7 +26,7 @@ MEANINGS = {
     409: "The model has no classes",
     413: "The request has too many bytes",
     415: "The image type is not accepted",
-    422: "The image cannot be used, or a parameter is out of range",
+    422: "The image cannot be used, or a parameter is unknown or out of range",
     431: "The header is too large",
     500: "The service failed",
     503: "The service is busy, stopping or has failed: repeat the request after `Retry-After` seconds",

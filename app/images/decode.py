@@ -3,7 +3,6 @@
 Knows nothing of HTTP, and imports little: it runs in processes of its own.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -23,12 +22,11 @@ from PIL import (
 from PIL import WebPImagePlugin as WebpImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
+from app.images.kinds import ACCEPTED, IMAGES, what_is
 from app.images.metadata import read_jpeg
 
 AVIF_DECODER = "dav1d"
 THREADS = 1  # of one AVIF, as for every other type; Pillow takes one for each core
-_BMP = rb"(?s:BM.{4}(?:\0{4}|.{8}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\0{3}))"  # reserved bytes, or a known length
-_BRANDS = rb"(?s:.{4}ftyp(?:.{4}){0,7})"  # the major brand and those that it is compatible with: ISO/IEC 14496-12, 4.3
 
 
 class AvifImage(AvifImagePlugin.AvifImageFile):
@@ -52,31 +50,17 @@ class AvifImage(AvifImagePlugin.AvifImageFile):
         return access
 
 
-class Type(NamedTuple):
-    beginning: re.Pattern[bytes]
-    parser: type[ImageFile.ImageFile]
-
-
 # Pillow's own search for a parser is not used: it would try others, and it opens some JPEG files as MPO, with a parser
 # that reads metadata.
-TYPES = {
-    "JPEG": Type(re.compile(rb"\xff\xd8\xff"), JpegImagePlugin.JpegImageFile),
-    "PNG": Type(re.compile(rb"\x89PNG\r\n\x1a\n"), PngImagePlugin.PngImageFile),
-    "WebP": Type(re.compile(rb"(?s:RIFF.{4}WEBP)"), WebpImagePlugin.WebPImageFile),
-    "GIF": Type(re.compile(rb"GIF8[79]a"), GifImagePlugin.GifImageFile),
-    "BMP": Type(re.compile(_BMP), BmpImagePlugin.BmpImageFile),
-    "TIFF": Type(re.compile(rb"II\*\0|MM\0\*"), TiffImagePlugin.TiffImageFile),
-    "AVIF": Type(re.compile(_BRANDS + rb"avi[fs]"), AvifImage),
+PARSERS: dict[str, type[ImageFile.ImageFile]] = {
+    "JPEG": JpegImagePlugin.JpegImageFile,
+    "PNG": PngImagePlugin.PngImageFile,
+    "WebP": WebpImagePlugin.WebPImageFile,
+    "GIF": GifImagePlugin.GifImageFile,
+    "BMP": BmpImagePlugin.BmpImageFile,
+    "TIFF": TiffImagePlugin.TiffImageFile,
+    "AVIF": AvifImage,
 }
-ACCEPTED = f"{', '.join([*TYPES][:-1])} or {[*TYPES][-1]}"
-FOREIGN = {  # what people send by mistake, by its first bytes; the brand mif1 may be in an AVIF too
-    "HEIC": re.compile(_BRANDS + rb"(?:hei[cmsx]|hev[cmsx]|mif1|msf1)"),
-    "JPEG XL": re.compile(rb"\xff\x0a|\0\0\0\x0cJXL "),
-    "a video": re.compile(rb"(?s:.{4})ftyp(?:iso|mp4|avc1|qt  |M4V |3gp)|\x1a\x45\xdf\xa3"),
-    "PDF": re.compile(rb"%PDF-"),
-    "SVG": re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]{0,200}>\s*)?<(?:!DOCTYPE svg|svg)\b"),
-}
-HEIC_HINT = " An iPhone takes JPEG if Settings, Camera, Formats says Most Compatible."
 MAX_SIDE = 16384  # pixels; the limit of WebP itself is 16383
 MAX_SCANS = 100  # of a JPEG; encoders write ten
 
@@ -111,7 +95,7 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
         except ValueError as error:
             raise UnusableImage(f"The JPEG has {error}.") from None
     try:
-        with TYPES[name].parser(BytesIO(data)) as image:
+        with PARSERS[name](BytesIO(data)) as image:
             _check_size(image.size, limits)
             if exif:
                 image.info["exif"] = exif
@@ -140,10 +124,9 @@ def _too_many_pixels(limits: Limits) -> UnusableImage:
 
 def sniff(data: bytes) -> str:
     """Name of the image type by its first bytes. Raises UnsupportedType."""
-    for name, (beginning, _) in TYPES.items():
-        if beginning.match(data):
-            return name
-    foreign = next((kind for kind, beginning in FOREIGN.items() if beginning.match(data)), None)
-    if foreign is None:
+    kind = what_is(data)
+    if kind is None:
         raise UnsupportedType(f"This is not an image of an accepted type: {ACCEPTED}.")
-    raise UnsupportedType(f"This is {foreign}. Send {ACCEPTED}.{HEIC_HINT if foreign == 'HEIC' else ''}")
+    if kind.name not in IMAGES:
+        raise UnsupportedType(kind.sentence)
+    return kind.name
