@@ -26,8 +26,8 @@ async def check_query(request: Request) -> None:
     """
     given, route = request.query_params.multi_items(), request.scope["route"]
     if given and not is_public(request.method, route.path):
-        fields = get_flat_params(route.dependant)
-        known = [field.alias for field in fields if getattr(field.field_info, "in_", None) == "query"]
+        names = [field.alias for field in get_flat_params(route.dependant)]  # no path takes any in a header or cookie
+        known = [name for name in names if name not in request.path_params]
         check_names([name for name, _ in given], known, request)
 
 
@@ -67,11 +67,11 @@ def check_names(given: Sequence[str], known: Collection[str], request: Request) 
             raise _refused(name, f"{name} is given {given.count(name)} times: give it once.")
 
 
-def unknown(name: str, known: Collection[str], *, of: str) -> str:
+def unknown(name: str, known: Collection[str], *, of: str, kind: str = "parameter") -> str:
     """The sentence for a name that `of` does not take."""
     named = name if _REPEATED.fullmatch(name) else "A name in this request"
-    takes = f", which takes {', '.join(known) or 'none'}"
-    return f"{named} is not a parameter of {of}{is_meant(name, known) or takes}."
+    takes = f", which takes {', '.join(known) or 'none'}."
+    return f"{named} is not a {kind} of {of}{is_meant(name, known) or takes}"
 
 
 def _refused(name: str, detail: str) -> InvalidParameter:

@@ -9,6 +9,7 @@ import codecs
 import json
 import re
 import secrets
+from contextlib import suppress
 from typing import Any
 
 from app.errors import MalformedRequest
@@ -31,7 +32,7 @@ class JsonBody:
 
     def __init__(self, body: bytes | bytearray) -> None:
         """Raises MalformedRequest for what is known not to be JSON, and ValueError for more than MAX_REST_BYTES beside
-        the large values, and for a string without an end.
+        the large values, a string without an end, and a member that is there twice: one of them would be dropped.
         """
         kind = what_is(bytes(body[:LOOK_BYTES]))
         if kind and kind.name not in (JSON, TEXT):
@@ -46,13 +47,10 @@ class JsonBody:
             quote = _find(body, b'"', place, len(body))
             self._between(place, quote)
             place = self._string(quote) if quote < len(body) else quote
-
-    def parsed(self) -> Any:
-        """The rest, parsed. Raises ValueError, also for a member that is there twice: one of them would be dropped."""
-        try:
-            return json.loads(self.rest, object_pairs_hook=_members)
-        except RecursionError:
-            raise ValueError("too many brackets in each other") from None
+        with suppress(
+            json.JSONDecodeError, UnicodeDecodeError, RecursionError
+        ):  # who reads the rest says what is wrong
+            json.loads(self.rest, object_pairs_hook=_members, parse_int=str)
 
     def text(self, value: object) -> str | memoryview | None:
         """A string of the rest, or the text between the quotes of a large one, with its escapes."""

@@ -77,7 +77,7 @@ async def read_json(request: Request, reader: JsonReader, *, max_images: int) ->
 def _read(json: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Given]:
     try:
         body = JsonBody(json)
-        content = JsonImages.model_validate(body.parsed())
+        content = JsonImages.model_validate_json(body.rest)
     except ValidationError:
         raise MalformedRequest(_FORM) from None
     except ValueError as error:

@@ -278,7 +278,7 @@ def test_members_of_json_are_parameters(json, expected):
         (f"{{{X}, {X}}}", "a member twice"),
         (f'{{{X}, "image": "eA=="}}', "images under more than one name"),
         (f'{{{X}, "options": {{"top_k": 2}}}}', "The JSON must be"),
-        ("[" * 9000, "too many brackets"),
+        ("[" * 9000, "The JSON must be"),
     ],
 )
 def test_other_members_and_those_given_twice_are_refused(json, said):
