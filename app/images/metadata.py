@@ -19,7 +19,6 @@ _ORIENTATION = 0x0112
 _SHORT = 3
 _MAX_ENTRIES = 1000  # of a directory; cameras write tens
 
-
 _FRAMES = {*range(0xC0, 0xD0), 0xF7} - {0xC4, 0xC8, 0xCC}
 _PROGRESSIVE = 0xC2
 _FRAME_BYTES = 6  # before the components: precision, height, width, their number
