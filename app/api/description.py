@@ -17,4 +17,4 @@ def with_one_type(schema: dict[str, Any]) -> dict[str, Any]:
     """The schema of a parameter: one that may be missing is never sent as null."""
     for option in schema.pop("anyOf", ()):
         schema |= option if option != {"type": "null"} else {}
-    return {name: value for name, value in schema.items() if value is not None}
+    return schema

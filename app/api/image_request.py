@@ -30,9 +30,13 @@ MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event
 
 
 def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
-    """Of OpenAPI. The image itself may be called by any type, and generators know this one."""
-    title = parameters.__name__
-    members = {name: with_one_type(one) for name, one in parameters.model_json_schema()["properties"].items()}
+    """Of OpenAPI. The image itself may be called by any type, and generators know this one. Parameters in a body have no
+    default: generated clients would send it, beside that of the query.
+    """
+    members = {
+        name: with_one_type({key: value for key, value in schema.items() if key != "default"})
+        for name, schema in parameters.model_json_schema()["properties"].items()
+    }
     return {
         "requestBody": {
             "required": True,
@@ -40,13 +44,13 @@ def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
                 "application/octet-stream": {"schema": BINARY},
                 "multipart/form-data": {
                     "schema": {
-                        "title": f"{title}Form",
+                        "title": "ImageForm",
                         "type": "object",
                         "properties": {"image": {"type": "array", "items": BINARY}, **members},
                         "required": ["image"],
                     }
                 },
-                "application/json": {"schema": json_schema(members, title=title)},
+                "application/json": {"schema": json_schema(members, title=parameters.__name__)},
             },
         }
     }

@@ -17,6 +17,8 @@ Given = Sequence[tuple[str, str]]  # names and values in their order; a name may
 P = TypeVar("P", bound=BaseModel)
 _REPEATED = re.compile(r"[\w.-]{1,64}", re.ASCII)  # the names that an answer repeats
 
+_MAY_HOLD_PARAMETERS = re.compile(r"\s*(?:application/(?:\S*json|x-www-form-urlencoded)|multipart/)", re.IGNORECASE)
+
 
 async def check_query(request: Request) -> None:
     """Refuses a query that names what its path does not take, on every path that needs a key.
@@ -32,10 +34,14 @@ async def check_query(request: Request) -> None:
 
 
 async def refuse_body(request: Request) -> None:
-    """For a path whose parameters are in its query alone. Raises MalformedRequest."""
-    async for piece in request.stream():
-        if piece:
-            raise MalformedRequest(f"{_call(request)} takes no body: its parameters stand in the query.")
+    """For a path whose parameters are in its query alone: those in a form or JSON would be lost.
+
+    Raises MalformedRequest and ClientDisconnect.
+    """
+    if _MAY_HOLD_PARAMETERS.match(request.headers.get("content-type", "")):
+        async for piece in request.stream():
+            if piece:
+                raise MalformedRequest(f"{_call(request)} takes no body: its parameters stand in the query.")
 
 
 def with_body(of_query: P, of_body: Given, request: Request) -> P:

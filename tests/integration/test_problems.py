@@ -93,9 +93,10 @@ def test_a_misspelt_a_repeated_and_an_empty_parameter_are_refused(client, star, 
 
 @pytest.mark.parametrize("path", ["verify", "cover"])
 def test_a_body_whose_parameters_would_be_dropped_is_refused(client, path):
-    answer = client.post(f"/attention/x/{path}", json={"steps": 8})
-    assert (answer.status_code, answer.json()["type"]) == (400, "urn:vit-serve:problem:malformed-request")
-    assert "its parameters stand in the query" in answer.json()["detail"]
+    for body in ({"json": {"steps": 8}}, {"data": {"steps": "8"}}, {"data": {"steps": "8"}, "files": {"a": b"x"}}):
+        answer = client.post(f"/attention/x/{path}", **body)
+        assert (answer.status_code, answer.json()["type"]) == (400, "urn:vit-serve:problem:malformed-request")
+        assert "its parameters stand in the query" in answer.json()["detail"]
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ STAR = (  # a small PNG of a star, for the example in /docs
 
 
 def json_schema(parameters: dict[str, Any], *, title: str) -> dict[str, Any]:
-    """Of OpenAPI: the images under the first of their names, and the schema of each parameter."""
+    """Of OpenAPI: the images under the first of their names, and the schemas of parameters under `title`."""
     return {
-        "title": f"{title}InJson",
+        "title": "ImagesInJson",
         "type": "object",
         "properties": {
             "inputs": {
