@@ -30,8 +30,9 @@ MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event
 
 
 def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
-    """Of OpenAPI. The image itself may be called by any type, and generators know this one. Parameters in a body have no
-    default: generated clients would send it, beside that of the query.
+    """Of OpenAPI. The image itself may be called by any type, and generators know this one.
+
+    Parameters in a body have no default: generated clients would send it, beside that of the query.
     """
     members = {
         name: with_one_type({key: value for key, value in schema.items() if key != "default"})
