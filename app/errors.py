@@ -1,14 +1,15 @@
 """Everything that can go wrong for a client, in the order of its HTTP status. docs/api.md lists it as a table.
 
 `app/door/problems.py` turns each error into a response. A detail repeats no exception text, no path and no bytes of
-the user. The exception are names in requests of the Open Inference Protocol, as its sentences are Triton's. This module
-imports the standard library only, because the processes that decode images import it too.
+the user. The exception are names: of parameters, and in requests of the Open Inference Protocol, whose sentences are
+Triton's. This module imports the standard library only, because the processes that decode images import it too.
 """
 
 import math
 import random
 from collections.abc import Iterable, Mapping
 from copy import copy
+from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Self
 
@@ -110,7 +111,7 @@ class UnusableImage(ServiceError):
 
 
 class InvalidParameter(ServiceError):
-    status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-parameter", "A parameter is out of range"
+    status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-parameter", "A parameter is unknown or out of range"
 
 
 class HeaderTooLarge(ServiceError):
@@ -145,3 +146,10 @@ class Unavailable(ServiceError):
 class StoreUnavailable(ServiceError):
     status, kind, title = HTTPStatus.SERVICE_UNAVAILABLE, "store-unavailable", "The store of attention maps is down"
     detail = "The store of attention maps does not answer. Send this request again in a moment."
+
+
+def is_meant(name: str, known: Iterable[str]) -> str:
+    """`: is top_k meant?` for the name that is nearest to an unknown one, or nothing if none is near."""
+    spelled = {other.lower(): other for other in known}
+    near = get_close_matches(name.lower()[:64], spelled, n=1, cutoff=0.75)
+    return f": is {spelled[near[0]]} meant?" if near else ""

@@ -2,21 +2,24 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from operator import attrgetter
 
-from fastapi import FastAPI, Security
+from fastapi import Depends, FastAPI, Security
 from fastapi.security import HTTPBearer
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
+from starlette.routing import Route
 
 from app.api import huggingface
 from app.api.body.json_reader import JsonReader
 from app.api.description import without_null
 from app.api.drawings import Drawings
+from app.api.parameters import check_query
 from app.api.routes import attention, classify, cover, embed, model, page, probes, report, verify, wall
 from app.api.services import Services
 from app.api.v2 import infer
@@ -42,6 +45,8 @@ from app.telemetry.metrics import watch_event_loop
 log = logging.getLogger(__name__)
 
 VERSION = "1.0.0"  # the only place; `make image` writes it on the image
+HTTP = "http/protobuf"
+OTLP_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
 ROUTERS = [
     part.router
     for part in (classify, embed, attention, wall, report, verify, cover, model, huggingface, v2, infer, probes, page)
@@ -103,14 +108,16 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         generate_unique_id_function=attrgetter("name"),  # generators name their functions after it
         responses=problems(),
         swagger_ui_parameters={"defaultModelsExpandDepth": -1, "tryItOutEnabled": True},  # no list of schemas
-        dependencies=[Security(HTTPBearer(auto_error=False))] if keys else [],  # for /docs; the door checks the key
+        # The door checks the key; here it is for /docs.
+        dependencies=[Depends(check_query), *([Security(HTTPBearer(auto_error=False))] if keys else [])],
         lifespan=lifespan,
         telemetry=_telemetry(settings),
     )
+    routes = [route for one in (app, *ROUTERS) for route in one.routes if isinstance(route, Route)]
     for router in ROUTERS:
         app.include_router(router)
     app.openapi = partial(without_null, app.openapi)  # type: ignore[method-assign]  # as FastAPI's documents have it
-    install_handlers(app)
+    install_handlers(app, routes=routes)
 
     model = backend.model()
     admission = Admission(
@@ -154,8 +161,11 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
 
 
 def _telemetry(settings: Settings) -> TelemetryConfig:
+    protocol = next(filter(None, map(os.environ.get, OTLP_PROTOCOLS)), HTTP)
+    if protocol != HTTP:
+        log.warning("no traces are sent: OTLP is %s alone here, and %s asks for %s", HTTP, OTLP_PROTOCOLS[-1], protocol)
     return {
-        "auto_configure": True,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set and the SDK is installed
+        "auto_configure": protocol == HTTP,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set and the SDK is installed
         "tracing": True,
         "metrics": False,  # Prometheus has them
         "logs": False,  # they would contain the texts of exceptions

@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
-from app.settings import Settings, unknown_variables, variable
+from app.settings import Settings, take_away, unknown_variables, variable
 from app.telemetry.logs import configure
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
             print(f"cannot start: {variable(str(e['loc'][0]))}: {e['msg']}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
-    for sentence in unknown_variables(os.environ):
+    for sentence in (*unknown_variables(os.environ), *take_away(os.environ)):
         log.warning(sentence)
     allow_open_files(4 * settings.max_connections)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported

@@ -2,13 +2,14 @@
 
 import os
 import re
-from collections.abc import Iterable
-from difflib import get_close_matches
+from collections.abc import Iterable, MutableMapping
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from app.errors import is_meant
 
 DEMO_BUNDLE = Path(__file__).parent / "demo"
 MAX_THUMBNAIL_PX = 2048
@@ -16,6 +17,22 @@ _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")  # RFC 6454, 6.2
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameters of `make serve`
+# Variables that libraries read by themselves, often inherited from another service, and what they would do here.
+# Those of OpenTelemetry are documented and stay. ORT_ and the engines' other variables are for those who look for a
+# fault in an engine; the known answer tells if they change numbers.
+OF_LIBRARIES = {
+    **dict.fromkeys(
+        ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"), "prometheus_client would write files to that folder"
+    ),
+    "WEB_CONCURRENCY": "uvicorn would count processes by it, and this service is one",
+    "FORWARDED_ALLOW_IPS": "uvicorn would take a request's client and scheme from its header",
+    **dict.fromkeys(
+        ("PILLOW_ALIGNMENT", "PILLOW_BLOCK_SIZE", "PILLOW_BLOCKS_MAX"),
+        "Pillow would keep memory that the limits do not know",
+    ),
+    "ORT_LOAD_CONFIG_FROM_MODEL": "ONNX Runtime would take options from the bundle in place of these settings",
+    "NVIDIA_TF32_OVERRIDE": "a GPU would compute float32 with fewer digits",
+}
 
 
 class Settings(BaseSettings):
@@ -104,6 +121,13 @@ class Settings(BaseSettings):
     log_format: Literal["text", "json"] = "text"
     """Log format: `text`, or `json` with one object per line"""
 
+    @field_validator("host", "bundle", mode="before")
+    @classmethod
+    def _is_not_empty(cls, value: object) -> object:
+        if isinstance(value, str) and not value.strip():  # every address of the machine, and the current folder
+            raise ValueError("set, but empty: give it a value, or do not set it")
+        return value
+
     @field_validator("root_path")
     @classmethod
     def _is_a_prefix(cls, root_path: str) -> str:
@@ -148,12 +172,16 @@ def variable(field: str) -> str:
     return _OF_MAKE.get(field, name) if "MAKELEVEL" in os.environ else name
 
 
+def take_away(environment: MutableMapping[str, str]) -> list[str]:
+    """Takes OF_LIBRARIES out of the environment, to be called before the libraries are imported. A sentence for each
+    that was there.
+    """
+    there = [name for name in OF_LIBRARIES if environment.pop(name, None) is not None]
+    return [f"{name} has no effect: {OF_LIBRARIES[name]}" for name in there]
+
+
 def unknown_variables(names: Iterable[str]) -> list[str]:
     """A sentence for each VIT_* variable of the environment that is no setting."""
     known = [f"VIT_{field.upper()}" for field in Settings.model_fields]
     unknown = [name for name in names if name.startswith("VIT_") and name not in known]
-    nearest = [get_close_matches(name, known, n=1, cutoff=0.75) for name in unknown]
-    return [
-        f"{name} is not a setting and has no effect" + (f": is {near[0]} meant?" if near else "")
-        for name, near in zip(unknown, nearest, strict=True)
-    ]
+    return [f"{name} is not a setting and has no effect{is_meant(name, known)}" for name in unknown]

@@ -5,10 +5,16 @@ from typing import Any
 
 
 def without_null(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `describe` returns, with one type for each parameter: one that may be missing is never sent as null."""
+    """What `describe` returns, with one type for each parameter."""
     description = describe()
     calls = [call for methods in description["paths"].values() for call in methods.values()]
     for parameter in (parameter for call in calls for parameter in call.get("parameters", ())):
-        for option in parameter["schema"].pop("anyOf", ()):
-            parameter["schema"] |= option if option != {"type": "null"} else {}
+        with_one_type(parameter["schema"])
     return description
+
+
+def with_one_type(schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a parameter: one that may be missing is never sent as null."""
+    for option in schema.pop("anyOf", ()):
+        schema |= option if option != {"type": "null"} else {}
+    return schema

@@ -6,13 +6,12 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.body.json_images import Parameters
-from app.api.image_request import IMAGE_BODY, ImageRequest
+from app.api.image_request import ImageRequest, image_body
 from app.api.image_results import aside_if_many
 from app.api.routes.probes import readyz
 from app.api.services import ServicesDep
@@ -21,6 +20,16 @@ from app.door.paths import HOME, PREDICT
 from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
 from app.inference.scoring import TOP_K, Scoring, digits
+
+
+class PipelineParameters(BaseModel):
+    """Those of transformers' pipeline for image classification."""
+
+    top_k: Annotated[int | None, Field(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None
+    function_to_apply: Annotated[
+        Literal["softmax", "sigmoid", "none"] | None,
+        Field(description="Turns logits into scores; by default the function that the model was trained for"),
+    ] = None
 
 
 class LabelScore(BaseModel):
@@ -35,32 +44,31 @@ described = partial(
     router.post,
     summary="Classify one image",
     responses=problems(400, 408, 409, 413, 415, 422),
-    openapi_extra=IMAGE_BODY,
+    openapi_extra=image_body(PipelineParameters),
 )
 
 
 @described(HOME, operation_id="predict_at_root")
 @described(PREDICT)
 async def predict(
-    request: Request, services: ServicesDep, of_query: Annotated[Parameters, Query()]
+    request: Request, services: ServicesDep, of_query: Annotated[PipelineParameters, Query()]
 ) -> list[LabelScore]:
-    """The image is the body, or base64 in JSON under `inputs`. `parameters` in JSON override those of the query.
+    """The image is the body, or base64 in JSON under `inputs`. A form or JSON may have the parameters too.
 
     No maps are kept.
     """
     if not services.bundle.manifest.labels:
         raise NoClasses
     image_request = ImageRequest(request, services)
-    images, of_body = await image_request.read(max_images=1)
+    images, parameters = await image_request.read(of_query, max_images=1)
     (outcome,) = await image_request.run(images, attention=False, success="classified")
     if isinstance(outcome, ServiceError):
         raise outcome
-    parameters = of_query.model_copy(update=of_body.model_dump(exclude_none=True))
     rank = partial(scored, services.scoring, outcome, parameters)
     return await aside_if_many(rank, labels=parameters.top_k or TOP_K)
 
 
-def scored(scoring: Scoring, image: Processed, parameters: Parameters) -> list[LabelScore]:
+def scored(scoring: Scoring, image: Processed, parameters: PipelineParameters) -> list[LabelScore]:
     """The most likely labels. For the function `none` the score is the logit."""
     function = parameters.function_to_apply
     if function and function != "none":

@@ -9,37 +9,52 @@ from functools import partial
 from typing import Any
 
 from fastapi import Request
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
-from app.api.body.json_images import JSON_BODY, Parameters, read_json
+from app.api.body.json_images import json_schema, read_json
+from app.api.description import with_one_type
 from app.api.disconnect import cancel_on_disconnect
+from app.api.parameters import Given, P, with_body
 from app.api.representation import BINARY
 from app.api.services import Services
 from app.classifier import Image, Outcome, Processed
 from app.errors import DeadlineExceeded, ServiceError, UnsupportedType, UnusableImage
+from app.images.kinds import IMAGES, TEXT, what_is
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
 
-IMAGE_BODY: dict[str, Any] = {  # of OpenAPI; the image itself may be called by any type, and generators know this one
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/octet-stream": {"schema": BINARY},
-            "multipart/form-data": {
-                "schema": {
-                    "title": "ImageForm",
-                    "type": "object",
-                    "properties": {"image": {"type": "array", "items": BINARY}},
-                    "required": ["image"],
-                }
-            },
-            "application/json": {"schema": JSON_BODY},
-        },
-    }
-}
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
+
+
+def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
+    """Of OpenAPI. The image itself may be called by any type, and generators know this one.
+
+    Parameters in a body have no default: generated clients would send it, beside that of the query.
+    """
+    members = {
+        name: with_one_type({key: value for key, value in schema.items() if key != "default"})
+        for name, schema in parameters.model_json_schema()["properties"].items()
+    }
+    return {
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/octet-stream": {"schema": BINARY},
+                "multipart/form-data": {
+                    "schema": {
+                        "title": "ImageForm",
+                        "type": "object",
+                        "properties": {"image": {"type": "array", "items": BINARY}, **members},
+                        "required": ["image"],
+                    }
+                },
+                "application/json": {"schema": json_schema(members, title=parameters.__name__)},
+            },
+        }
+    }
 
 
 @dataclass(frozen=True)
@@ -49,24 +64,33 @@ class ImageRequest:
     request: Request
     services: Services
 
-    async def read(self, *, max_images: int) -> tuple[list[Upload], Parameters]:
-        """Every image in the body, in order, and the parameters that JSON may have beside them.
+    async def read(self, of_query: P, *, max_images: int) -> tuple[list[Upload], P]:
+        """Every image in the body, in order, and the parameters of the query with those of a form or JSON.
 
-        Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of their
-        own, because the cost of an image is its pixels. Raises MalformedRequest, InvalidParameter, UnsupportedType for
-        a form that cannot carry images, ClientDisconnect, and what admission and the door raise.
+        Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
+        images, ClientDisconnect, and what admission and the door raise.
         """
-        kind = self.request.headers.get("content-type", "").split(";")[0].strip().lower()
+        images, given = await self._body(max_images=max_images)
+        return images, with_body(of_query, given, self.request)
+
+    async def _body(self, *, max_images: int) -> tuple[list[Upload], Given]:
+        """Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of
+        their own, because the cost of an image is its pixels.
+        """
+        kind = self._content_type()
         if kind == "application/json":
             return await read_json(self.request, self.services.json_reader, max_images=max_images)
-        if kind == "multipart/form-data":
-            return await read_form(self.request, max_images=max_images), Parameters()
+        if kind.startswith("multipart/form-data"):
+            return await read_form(self.request, max_images=max_images)
         if kind.startswith("multipart/"):
             raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
         upload = Upload()
         async for piece in self.request.stream():
             upload.add(piece)
-        return [upload], Parameters()
+        return [upload], ()
+
+    def _content_type(self) -> str:
+        return self.request.headers.get("content-type", "").split(";")[0].strip().lower()
 
     async def run(self, images: Sequence[Image], *, attention: bool, success: str) -> list[Outcome]:
         """Run the model on the images, in order, and keep the maps of each if `attention`.
@@ -84,7 +108,7 @@ class ImageRequest:
                 raise
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
-        if self.request.headers.get("content-type") == "application/x-www-form-urlencoded":
+        if self._content_type() == "application/x-www-form-urlencoded":
             outcomes = [_from_curl_d(*pair) for pair in zip(images, outcomes, strict=True)]
         for outcome in outcomes:
             services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()
@@ -110,8 +134,12 @@ class ImageRequest:
 
 def _from_curl_d(image: Image, outcome: Outcome) -> Outcome:
     """Says what to do if curl's -d has taken line ends and zeros away: every image file has zeros among its first
-    bytes.
+    bytes. What is known to be something else has lost nothing that matters.
     """
     if not isinstance(outcome, UnsupportedType | UnusableImage) or not isinstance(image, Upload):
         return outcome
-    return outcome if b"\0" in bytes(next(image.parts())) else type(outcome)(f"{outcome.detail} {CURL_D}")
+    start = bytes(next(image.parts()))
+    kind = what_is(start)
+    if b"\0" in start or (kind and kind.name not in (*IMAGES, TEXT)):
+        return outcome
+    return type(outcome)(f"{outcome.detail} {CURL_D}")

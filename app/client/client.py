@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import httpx
 
+from app.client.proxy import proxy_to
 from app.client.walk import read_file
 
 MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
@@ -44,12 +45,19 @@ class NotTheService(ServiceProblem):
 class Client:
     """Every call is one request. It raises ServiceProblem, and httpx.RequestError if there is no answer.
 
-    Threads may share a client. Its API key goes to `server` alone: no redirect is followed.
+    Threads may share a client. Its API key goes to `server` alone, as no redirect is followed; by plain http it passes
+    the `proxy` that the environment names.
     """
 
     def __init__(self, server: str, *, key: str | None = None) -> None:
+        """Raises ConnectionError if httpx cannot use the proxy, and httpx.InvalidURL."""
         headers = {"X-API-Key": key} if key else {}
-        self._http = httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT, limits=httpx.Limits())
+        self.proxy = proxy_to(server)
+        try:
+            transport = httpx.HTTPTransport(limits=httpx.Limits(), proxy=self.proxy and self.proxy.url)
+        except (ImportError, ValueError):
+            raise ConnectionError(f"{self.proxy} is of a kind that is not supported: use http:// or https://") from None
+        self._http = httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT, transport=transport)
 
     def __enter__(self) -> Self:
         return self
@@ -110,7 +118,8 @@ class Client:
         ]
         parts = [("image", file) for file in files]
         query = {name: value for name, value in parameters.items() if value is not None}
-        request = self._http.build_request(method, path, params=query, files=parts or None)
+        way = {"by": f" by {self.proxy}" if self.proxy else ""}  # for a message
+        request = self._http.build_request(method, path, params=query, files=parts or None, extensions=way)
         request.read()  # its whole body in one piece: httpx would send every part of a form by itself
         response = self._http.send(request)
         if response.is_success:
@@ -140,7 +149,7 @@ def _read(response: httpx.Response, is_known: Callable[[Answer], object]) -> Ans
 
 
 def _not_the_service(response: httpx.Response) -> NotTheService:
-    server = f"{response.url.scheme}://{response.url.netloc.decode()}"
+    server = f"{response.url.scheme}://{response.url.netloc.decode()}{response.request.extensions['by']}"
     if response.has_redirect_location:
         to = response.headers["location"]
         detail = f"{server} redirects to {to}. No redirect is followed: give the address of the service itself."

@@ -19,18 +19,21 @@ LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
 
 
-def read_keys(listed: str, file: Path | None) -> list[str]:
-    """Keys from a comma separated list and from a file with one per line. Raises CannotStart."""
-    keys = [key.strip() for key in listed.split(",")]
-    if listed and not any(keys):
-        raise CannotStart("VIT_API_KEYS has no key.")  # without keys the service would be open
+def read_keys(listed: str | None, file: Path | None) -> list[str]:
+    """Keys from a comma separated list and from a file with one per line; None where that is not set.
+
+    Raises CannotStart, also for one that is set and has no key: without keys the service would be open.
+    """
+    keys = [key.strip() for key in (listed or "").split(",")]
+    if listed is not None and not any(keys):
+        raise CannotStart("VIT_API_KEYS has no key. To serve without keys, do not set it.")
     if file is not None:
         try:
             lines = [line.strip() for line in file.read_text().splitlines()]
         except (OSError, UnicodeDecodeError):
             raise CannotStart("VIT_API_KEYS_FILE cannot be read.") from None
         if not any(lines):
-            raise CannotStart("VIT_API_KEYS_FILE has no key.")
+            raise CannotStart("VIT_API_KEYS_FILE has no key. To serve without keys, do not set it.")
         keys += lines
     keys = [key for key in keys if key]
     if not all(_TOKEN.fullmatch(key) for key in keys):
@@ -63,7 +66,7 @@ class ApiKeys:
 
 def open_keys(settings: Settings) -> ApiKeys:
     """The keys of the settings. Raises CannotStart."""
-    listed = settings.api_keys.get_secret_value() if settings.api_keys else ""
+    listed = None if settings.api_keys is None else settings.api_keys.get_secret_value()
     keys = ApiKeys(read_keys(listed, settings.api_keys_file), metrics_port=settings.metrics_port)
     if not keys and settings.host not in LOOPBACK:
         log.warning("VIT_API_KEYS is not set: everyone who reaches %s can use the service", settings.host)

@@ -1,6 +1,6 @@
 """The one shape of an error over HTTP: RFC 9457, `application/problem+json`, for the framework's own errors too."""
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -11,6 +11,8 @@ from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from app.errors import InvalidParameter, ServiceError
 
@@ -26,7 +28,7 @@ MEANINGS = {
     409: "The model has no classes",
     413: "The request has too many bytes",
     415: "The image type is not accepted",
-    422: "The image cannot be used, or a parameter is out of range",
+    422: "The image cannot be used, or a parameter is unknown or out of range",
     431: "The header is too large",
     500: "The service failed",
     503: "The service is busy, stopping or has failed: repeat the request after `Retry-After` seconds",
@@ -96,7 +98,7 @@ def respond_to(error: ServiceError, state: MutableMapping[str, Any]) -> Response
     return respond(problem_of(error), state, error.headers)
 
 
-def install_handlers(app: FastAPI) -> None:
+def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
     """Give every error of the framework the one shape. The door answers a ServiceError wherever it is raised."""
 
     @app.exception_handler(ClientDisconnect)
@@ -110,10 +112,20 @@ def install_handlers(app: FastAPI) -> None:
         phrase = HTTPStatus(error.status_code).phrase
         kind = NAMESPACE + phrase.lower().replace(" ", "-")
         problem = Problem(type=kind, title=phrase, status=error.status_code, detail=detail)
-        return respond(problem, request.scope["state"], error.headers)
+        headers = error.headers
+        if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+            headers = {"Allow": _allowed(routes, request.scope)}
+        return respond(problem, request.scope["state"], headers)
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
         return respond_to(InvalidParameter(detail).saying(errors=errors), request.scope["state"])
+
+
+def _allowed(routes: Iterable[Route], scope: Scope) -> str:
+    """The methods of a path. Several routes may share it, and the framework names those of the first alone."""
+    methods = {method for route in routes if route.matches(scope)[0] != Match.NONE for method in route.methods or ()}
+    methods |= {"HEAD"} if "GET" in methods else set()
+    return ", ".join(sorted(methods)) or "GET, HEAD"  # of a folder of files, which is no route

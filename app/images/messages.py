@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.decode import TYPES, LargeImage
+from app.images.decode import LargeImage
+from app.images.kinds import IMAGES
 from app.images.preprocess import Box, Prepared
 
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
@@ -51,7 +52,7 @@ def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared:
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
         thumbnail = bytes(answer[end:])
-        if min(width, height) < 1 or not (TYPES["JPEG"].beginning.match(thumbnail) or not thumbnail):
+        if min(width, height) < 1 or not (IMAGES["JPEG"].match(thumbnail) or not thumbnail):
             raise ValueError("no image has such facts")
         return Prepared(
             pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3).copy(),

@@ -82,6 +82,10 @@ def scans(count: int) -> bytes:
     return data[:start] + data[start:end] * count + data[start:]
 
 
+def unended(**options: Any) -> bytes:
+    return jpeg(**options)[:-2]
+
+
 def several(**options: Any) -> bytes:
     return encode(quarters(), "MPO", save_all=True, append_images=[Image.new("RGB", (48, 32))], quality=95, **options)
 
@@ -98,6 +102,7 @@ ENCODINGS: dict[str, dict[str, Any]] = {
     "optimised": {"optimize": True}, "restart markers": {"restart_marker_blocks": 1},
     "a comment": {"comment": b"x" * 1000}, "Adobe RGB": {"keep_rgb": True},
 }  # fmt: skip
+FILM = b"\0\0\0\x18ftypmp42" + bytes(8) + b"\xff\xc0\xff\xd8" + np.random.default_rng(6).bytes(9000)
 ICC = b"ICC_PROFILE\0"
 XMP = b"http://ns.adobe.com/xap/1.0/\0"
 LOOP = directory(entry(0x8769, 4, 1, 8), entry(0x8825, 4, 1, 8), following=8)
@@ -145,7 +150,13 @@ def cases() -> list[Case]:
         *cuts("JPEG", jpeg),
         bad("JPEG, the first bytes", lambda: b"\xff\xd8\xff\xe0"),
         bad("JPEG, start and end", lambda: b"\xff\xd8\xff\xd9"),
-        bad("JPEG, no end", lambda: jpeg()[:-2], 200, 422),
+        *(good(f"JPEG, {name}, no end", partial(unended, **options), tolerance=close) for name, options in ENCODINGS.items()),
+        good("JPEG, half an end", lambda: jpeg()[:-1], tolerance=close),
+        good("JPEG, no end before 64 zeros", lambda: jpeg()[:-2] + bytes(64), tolerance=close),
+        good("JPEG, no end before a maker's trailer", lambda: jpeg()[:-2] + b"SEFHe\0\0\0" + bytes(range(200)) * 3 + b"SEFT", tolerance=close),
+        good("JPEG, no end before an MP4", lambda: jpeg()[:-2] + FILM, tolerance=close),
+        bad("JPEG, of 12 bits", lambda: patched(jpeg(), frame_at(jpeg()), b"\x0c")),
+        bad("JPEG, a height behind its data", lambda: patched(jpeg(), frame_at(jpeg()) + 1, b"\0\0")),
         good("JPEG, 1 kB behind the end", lambda: jpeg() + bytes(1000), tolerance=close),
         good("JPEG, 5 MB behind the end", lambda: jpeg() + np.random.default_rng(5).bytes(5_000_000), tolerance=close),
         good("JPEG, a ZIP behind the end", lambda: jpeg() + zipped("a.txt", b"hello"), tolerance=close),

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image, JpegImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.decode import TYPES, Limits, opened
+from app.images.decode import PARSERS, Limits, opened
 from app.images.preparer import Preparer
 from tests.benchmarks.server import family
 from tests.catalogue.case import Case
@@ -52,8 +52,7 @@ def test_no_other_parser_is_ever_reached(case: Case, monkeypatch):
     spies = (lambda *_: asked.append("parser"), lambda *_: asked.append("knows the bytes") or True)
     monkeypatch.setattr(Image, "OPEN", dict.fromkeys(Image.OPEN, spies))
     spy = type("Spy", (JpegImagePlugin.JpegImageFile,), {"_open": lambda self: asked.append("accepted")})
-    spied = {name: accepted._replace(parser=spy) for name, accepted in TYPES.items()}
-    monkeypatch.setattr("app.images.decode.TYPES", spied)
+    monkeypatch.setattr("app.images.decode.PARSERS", dict.fromkeys(PARSERS, spy))
     decode(case.make())
     assert asked == []
 

@@ -46,13 +46,21 @@ def test_a_raw_body_or_a_file_of_a_form_is_the_image(client, star, path):
     assert client.post(path, files={"file": star}).json()[0]["label"] == "star"
 
 
-def test_parameters_of_the_body_override_those_of_the_query(client, star):
-    body = {"inputs": encoded(star), "parameters": {"top_k": 2}, "options": {"wait_for_model": True}}
-    assert len(client.post("/?top_k=7", json=body).json()) == 2
-    for nothing in ({}, {"parameters": None}):
-        assert len(client.post("/?top_k=7", json={"inputs": encoded(star), **nothing}).json()) == 7
-    (result,) = client.post("/classify?top_k=7", json=body).json()["results"]
-    assert len(result["predictions"]) == 2
+@pytest.mark.parametrize("path", ["/", "/classify"])
+def test_parameters_stand_in_the_query_or_in_json_or_in_a_form_and_in_one_of_them(client, star, path):
+    def given(answer) -> int:
+        assert answer.status_code == 200, answer.text
+        found = answer.json()
+        return len(found if path == "/" else found["results"][0]["predictions"])
+
+    image = {"inputs": encoded(star)}
+    body = {**image, "parameters": {"top_k": 2}, "options": {"wait_for_model": True}}
+    assert given(client.post(path, json=body)) == given(client.post(path, json={**image, "top_k": 2})) == 2
+    assert given(client.post(path, data={"top_k": "2"}, files={"image": star})) == 2
+    for nothing in ({}, {"parameters": None}, {"top_k": None}):
+        assert given(client.post(f"{path}?top_k=7", json={**image, **nothing})) == 7
+    twice = client.post(f"{path}?top_k=7", json=body)
+    assert (twice.status_code, twice.json()["detail"]) == (422, "top_k is given 2 times: give it once.")
 
 
 @pytest.mark.parametrize(
@@ -67,6 +75,14 @@ def test_parameters_of_the_body_override_those_of_the_query(client, star):
         ({"inputs": "eA==", "parameters": {"top_k": 0}}, 422, "top_k"),
         ({"inputs": "eA==", "parameters": {"function_to_apply": "relu"}}, 422, "function_to_apply"),
         ({"inputs": "eA==", "parameters": 7}, 400, "The JSON must be"),
+        ({"inputs": "eA==", "parameters": {"topk": 2}}, 422, "topk is not a parameter of POST /: is top_k meant?"),
+        (
+            {"inputs": "eA==", "threshold": 0.5},
+            422,
+            "threshold is not a parameter of POST /, which takes top_k, function",
+        ),
+        ({"inputs": "eA==", "top_k": True}, 422, "top_k"),
+        ({"inputs": "eA==", "top_k": [2]}, 422, "top_k"),
     ],
 )
 def test_invalid_json_is_refused_with_the_reason(client, body, status, said):

@@ -6,6 +6,7 @@ import json
 import pytest
 from PIL import Image
 
+from app.door.paths import PROBES
 from app.errors import ServiceError
 from app.images.intake import Intake
 from tests.integration.conftest import check_problem
@@ -26,9 +27,101 @@ def test_errors_of_the_framework_have_the_shape_of_all_others(client, method, pa
     check_problem(response)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("OPTIONS", "/", "GET, HEAD, POST"),
+        ("HEAD", "/classify", "POST"),
+        ("OPTIONS", "/attention/an-id", "GET, HEAD"),
+        ("GET", "/attention/an-id/verify", "POST"),
+        ("PUT", "/v2/models/shapes/infer", "POST"),
+        *(("DELETE", path, "GET, HEAD") for path in ("/livez", "/docs", "/openapi.json", "/page/main.js", "/v2")),
+        ("POST", "/static-offline-docs/swagger-ui.css", "GET, HEAD"),
+    ],
+)
+def test_a_method_that_a_path_does_not_take_gets_all_that_it_takes(client, method, path, allowed):
+    response = client.request(method, path)
+    assert (response.status_code, response.headers["allow"]) == (405, allowed)
+
+
+def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):
+    paths = client.get("/openapi.json").json()["paths"]
+    assert len(paths) > 20
+    for path, methods in paths.items():
+        for method, call in methods.items():
+            known = [parameter["name"] for parameter in call.get("parameters", ()) if parameter["in"] == "query"]
+            answer = client.request(method, path.format(id="x", name="shapes", version="1") + "?zzz=1", content=star)
+            if path in PROBES:
+                assert answer.status_code == 200
+                continue
+            said = f"zzz is not a parameter of {method.upper()} {path}, which takes {', '.join(known) or 'none'}."
+            assert (answer.status_code, answer.json()["detail"]) == (422, said)
+            assert answer.json()["errors"] == [{"parameter": "zzz", "detail": said}]
+            assert answer.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
+
+
+@pytest.mark.parametrize("path", ["/?id=3", "/page/style.css?v=2", "/docs?x", "/openapi.json?v=1", "/health?verbose"])
+def test_the_page_and_probes_answer_the_same_whatever_the_query(client, path):
+    assert client.get(path).content == client.get(path.partition("?")[0]).content
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("POST /classify?topk=2", "topk is not a parameter of POST /classify: is top_k meant?"),
+        ("POST /classify?Top_K=2", "Top_K is not a parameter of POST /classify: is top_k meant?"),
+        ("POST /embed?normalise=true", "normalise is not a parameter of POST /embed: is normalize meant?"),
+        ("POST /predict?function=none", "function is not a parameter of POST /predict, which takes top_k, function_to"),
+        ("GET /attention/x?methd=evidence", "methd is not a parameter of GET /attention/{id}: is method meant?"),
+        ("GET /attention?ID=x", "ID is not a parameter of GET /attention: is id meant?"),
+        ("HEAD /attention/x/wall?layer=1", ""),
+        (
+            "POST /attention/x/cover?patch=1",
+            "patch is not a parameter of POST /attention/{id}/cover: is patches meant?",
+        ),
+        ("GET /metrics?name=a", "name is not a parameter of GET /metrics, which takes none."),
+        ("POST /classify?top_k=1&top_k=1", "top_k is given 2 times: give it once."),
+        ("POST /classify?top_k=", "top_k: Input should be a valid integer"),
+        ("POST /classify?attention", "attention: Input should be a valid boolean"),
+        ("POST /classify?%3Cb%3E=1", "A name in this request is not a parameter of POST /classify"),
+    ],
+)
+def test_a_misspelt_a_repeated_and_an_empty_parameter_are_refused(client, star, call, said):
+    answer = client.request(*call.split(), content=star)
+    assert (answer.status_code, said in answer.text) == (422, True), answer.text
+
+
+@pytest.mark.parametrize("path", ["verify", "cover"])
+def test_a_body_whose_parameters_would_be_dropped_is_refused(client, path):
+    for body in ({"json": {"steps": 8}}, {"data": {"steps": "8"}}, {"data": {"steps": "8"}, "files": {"a": b"x"}}):
+        answer = client.post(f"/attention/x/{path}", **body)
+        assert (answer.status_code, answer.json()["type"]) == (400, "urn:vit-serve:problem:malformed-request")
+        assert "its parameters stand in the query" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b'{"image": "eA=="}', "This is JSON: send Content-Type: application/json."),
+        (b"/9j/4AAQSkZJRgABAQ", "This is base64: send the bytes that it stands for, or JSON with it under inputs."),
+        (b"data:image/png;base64,iVBORw0", "This is a data URL: send the bytes that it stands for"),
+    ],
+)
+@pytest.mark.parametrize(
+    "content_type", ["", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "a/b+json"]
+)
+def test_what_is_no_image_is_named_whatever_it_is_called(client, body, said, content_type):
+    answer = client.post("/classify", content=body, headers={"content-type": content_type})
+    assert (answer.status_code, said in answer.json()["detail"]) == (415, True), answer.text
+    assert "--data-binary" not in answer.text
+
+
 @pytest.mark.parametrize("path", ["/classify", "/predict"])
 def test_a_file_that_curls_d_has_changed_gets_advice_and_other_files_do_not(client, star, path):
-    stripped, sent = star.translate(None, b"\0\r\n"), {"content-type": "application/x-www-form-urlencoded"}
+    stripped, sent = (
+        star.translate(None, b"\0\r\n"),
+        {"content-type": "application/x-www-form-urlencoded; charset=UTF-8"},
+    )
     assert "--data-binary" in client.post(path, content=stripped, headers=sent).json()["detail"]
     assert "--data-binary" not in client.post(path, content=star[:2000], headers=sent).json()["detail"]
     assert "--data-binary" not in client.post(path, content=stripped).json()["detail"]

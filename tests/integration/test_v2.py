@@ -148,7 +148,7 @@ def head(pixels: np.ndarray, **more: Any) -> dict[str, Any]:
         ({"outputs": [{"name": "scores", "parameters": {"classification": "1"}}]}, "a whole number from 0"),
         ({"outputs": [{"name": "embedding", "parameters": {"classification": 1}}]}, "has no classes"),
         ({"outputs": [{"name": "scores", "parameters": {"binary_data": 1}}]}, "binary_data must be true or false"),
-        ({"parameters": {"triton_x": 1}}, "triton_x is reserved"),
+        ({"parameters": {"triton_x": 1}}, "triton_x is not a parameter of a request"),
         ({"parameters": {"timeout": "soon"}}, "timeout must be a whole number"),
         ({"parameters": {"attention": "yes"}}, "attention must be true or false"),
         ({"parameters": {"binary_data_output": "yes"}}, "binary_data_output must be true or false"),

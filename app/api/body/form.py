@@ -1,41 +1,55 @@
-"""Images in a form: the parts with the name of a file, or the type of an image. Writes nothing to disk."""
+"""Images in a form: the parts with the name of a file, or the type of an image. Other parts are parameters. Writes
+nothing to disk.
+"""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from email.header import decode_header, make_header
 from typing import Any
+from urllib.parse import unquote
 
 from fastapi import Request
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import Headers
 from starlette.formparsers import MultiPartException, MultiPartParser
 
+from app.api.parameters import Given
 from app.errors import MalformedRequest
+from app.images.kinds import IMAGES, LOOK_BYTES, TEXT, what_is
 from app.images.upload import Upload
 
-MAX_FIELDS = 16  # parts of a form that are not files; they are ignored
+MAX_FIELDS = 16  # parts of a form that are not files, and those of a browser's form in which no file was chosen
 MAX_FIELD_BYTES = 64 * 1024
 BROKEN = "The multipart body is broken."
+OWN_TYPE = "Do not set Content-Type yourself: the client's form adds it, with its boundary."
 REFUSALS = {  # by how Starlette's message begins
     "Too many files": "The form has too many images: send at most {max_images} in one request.",
     "Too many fields": f"The form has more than {MAX_FIELDS} parts that are no files.",
     "Part exceeded": f"A part of the form that is no file has more than {MAX_FIELD_BYTES:,} bytes.",
+    "The Content-Disposition": "A part of the form has no name.",
 }
 STEP_BYTES = 2**14
 IMAGE = re.compile(rb"image/|application/octet-stream", re.IGNORECASE)
+_ENCODED_NAME = re.compile(r"(?:=\?utf-8\?[bq]\?[^?\s]*\?=\s*)+", re.IGNORECASE)  # RFC 2047, as .NET writes it
+_EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*UTF-8'[\w-]*'([^\s;]+)", re.IGNORECASE)  # RFC 8187
 
 
-async def read_form(request: Request, *, max_images: int) -> list[Upload]:
-    """The images of a form, in order. Raises MalformedRequest, ClientDisconnect, and what the door raises.
+async def read_form(request: Request, *, max_images: int) -> tuple[list[Upload], Given]:
+    """The images of a form, in order, and its parameters.
 
-    python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters.
+    python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters. Raises
+    MalformedRequest, ClientDisconnect, and what the door raises.
     """
     # Without a charset: Python would keep the name of each that it does not know.
     boundary = parse_options_header(request.headers["Content-Type"])[1].get(b"boundary", b"").decode("latin-1")
+    if not boundary:
+        raise MalformedRequest(f"The content type of the form has no boundary. {OWN_TYPE}")
     quoted = boundary.replace("\\", "\\\\").replace('"', '\\"')
+    start = bytearray()
     parser = _FormParser(
         Headers({"Content-Type": f'multipart/form-data; boundary="{quoted}"'}),
-        _in_steps(request.stream()),
+        _in_steps(request.stream(), start),
         max_files=max_images,
         max_fields=MAX_FIELDS,
         max_part_size=MAX_FIELD_BYTES,
@@ -43,23 +57,37 @@ async def read_form(request: Request, *, max_images: int) -> list[Upload]:
     try:
         await parser.parse()
     except MultiPartException as error:
-        said = next((said for theirs, said in REFUSALS.items() if error.message.startswith(theirs)), BROKEN)
-        raise MalformedRequest(said.format(max_images=max_images)) from None
+        said = next((said for theirs, said in REFUSALS.items() if error.message.startswith(theirs)), None)
+        parser.refuse_image_in_field()
+        raise MalformedRequest((said or _broken(start, boundary)).format(max_images=max_images)) from None
     finally:
         for file in parser._files_to_close_on_error:  # Starlette leaves that of a part that is cut off open
             file.close()
     if not parser.ended:
-        raise MalformedRequest(f"{BROKEN} It ends before its last boundary.")
+        raise MalformedRequest(f"{_broken(start, boundary)} It ends before its last boundary.")
     if not parser.uploads:
         raise MalformedRequest("The form has no file. With curl, put @ before its name: -F image=@photo.jpg.")
-    return parser.uploads
+    return parser.uploads, [(name, value) for name, value in parser.items if isinstance(value, str)]
 
 
-async def _in_steps(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """So that a body full of what begins like its boundary does not keep the event loop for long."""
+def _broken(start: bytes | bytearray, boundary: str) -> str:
+    """What is wrong with a body that begins so."""
+    kind = what_is(bytes(start))
+    if kind and kind.name not in ("a form", TEXT):
+        return kind.sentence
+    if start.startswith(b"--") and not start.startswith(f"--{boundary}".encode("latin-1")):
+        return f"The form has another boundary than its content type says. {OWN_TYPE}"
+    return BROKEN
+
+
+async def _in_steps(pieces: AsyncIterator[bytes], start: bytearray) -> AsyncIterator[bytes]:
+    """So that a body full of what begins like its boundary does not keep the event loop for long. `start` gets its
+    first LOOK_BYTES.
+    """
     async for piece in pieces:
-        for start in range(0, len(piece), STEP_BYTES):
-            yield piece[start : start + STEP_BYTES]
+        start += piece[: LOOK_BYTES - len(start)]
+        for at in range(0, len(piece), STEP_BYTES):
+            yield piece[at : at + STEP_BYTES]
             await asyncio.sleep(0)
 
 
@@ -71,16 +99,26 @@ class _FormParser(MultiPartParser):
         self.uploads: list[Upload] = []  # of the parts that have ended
         self.ended = False
         self._upload = Upload()
+        self._may_be_empty = False  # the part is one of a browser's form in which no file may have been chosen
 
     def on_headers_finished(self) -> None:
         self._charset = "utf-8"  # a header may name any codec of Python, and some take quadratic time
         part = self._current_part
-        if part.content_disposition and IMAGE.match(dict(part.item_headers).get(b"content-type", b"")):
+        disposition = part.content_disposition or b""
+        extended = _EXTENDED_NAME.search(disposition)
+        named = b"filename" in parse_options_header(disposition)[1] or extended
+        if disposition and (named or IMAGE.match(dict(part.item_headers).get(b"content-type", b""))):
             # Starlette takes a part without a name of a file for a field; a later filename overrides this one.
-            part.content_disposition = part.content_disposition.replace(b";", b'; filename="";', 1)
+            part.content_disposition = disposition.replace(b";", b'; filename="";', 1)
         super().on_headers_finished()
         file = self._current_part.file
-        self._upload = Upload(name=(file and file.filename) or None)
+        name = file and file.filename
+        if extended:  # it goes before the other (RFC 6266, 4.3)
+            name = unquote(extended[1].decode("latin-1"), errors="replace")
+        elif name and _ENCODED_NAME.fullmatch(name):
+            name = _decoded(name)
+        self._may_be_empty = bool(named) and not name
+        self._upload = Upload(name=name or None)
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._current_part.file is None:
@@ -89,9 +127,35 @@ class _FormParser(MultiPartParser):
             self._upload.add(memoryview(data)[start:end])
 
     def on_part_end(self) -> None:
-        super().on_part_end()
-        if self._current_part.file is not None:
+        if self._current_part.file is None:
+            self.refuse_image_in_field()
+            super().on_part_end()
+        elif self._may_be_empty and not len(self._upload):  # no file was chosen (HTML, 4.10.22.5)
+            self._current_files -= 1
+            self._current_fields += 1
+            if self._current_fields > self.max_fields:
+                raise MultiPartException("Too many fields")
+        else:
             self.uploads.append(self._upload)
+
+    def refuse_image_in_field(self) -> None:
+        """Raises MalformedRequest if the part is an image without what tells it from a field."""
+        data = bytes(self._current_part.data[:LOOK_BYTES])
+        if self._current_part.file is not None or not data:
+            return
+        kind = what_is(data)
+        what = kind.name if kind else "no text"
+        if what in ("base64", "a data URL"):
+            raise MalformedRequest(f"A part of the form is {what}: send the bytes that it stands for, as a file.")
+        if what == "no text" or what in IMAGES:
+            raise MalformedRequest(f"A part of the form is {what}, and has no file name and no type of an image.")
 
     def on_end(self) -> None:
         self.ended = True
+
+
+def _decoded(name: str) -> str:
+    try:
+        return str(make_header(decode_header(name)))
+    except ValueError:
+        return name

@@ -5,8 +5,15 @@ hundreds. Images in JSON are a few large values in a small object. So the large 
 them, and stay slices of the body; only the small rest is parsed.
 """
 
+import codecs
+import json
 import re
 import secrets
+from contextlib import suppress
+from typing import Any
+
+from app.errors import MalformedRequest
+from app.images.kinds import JSON, LOOK_BYTES, TEXT, what_is
 
 MAX_REST_BYTES = 2**14
 LARGE_BYTES = 2**9  # a string or an array of numbers from here on is set aside
@@ -24,17 +31,26 @@ class JsonBody:
     """
 
     def __init__(self, body: bytes | bytearray) -> None:
-        """Raises ValueError for more than MAX_REST_BYTES beside the large values, and for a string without an end."""
+        """Raises MalformedRequest for what is known not to be JSON, and ValueError for more than MAX_REST_BYTES beside
+        the large values, a string without an end, and a member that is there twice: one of them would be dropped.
+        """
+        kind = what_is(bytes(body[:LOOK_BYTES]))
+        if kind and kind.name not in (JSON, TEXT):
+            raise MalformedRequest(kind.sentence)
         self._strings: dict[int, memoryview] = {}  # by where they begin, here and below
         self._numbers: dict[int, memoryview] = {}
         self._body = body
         self.rest = bytearray()
         self._secret = secrets.token_hex(8)  # so that no client can write a mark
-        place = 0
+        place = len(codecs.BOM_UTF8) if body.startswith(codecs.BOM_UTF8) else 0
         while place < len(body):
             quote = _find(body, b'"', place, len(body))
             self._between(place, quote)
             place = self._string(quote) if quote < len(body) else quote
+        with suppress(
+            json.JSONDecodeError, UnicodeDecodeError, RecursionError
+        ):  # who reads the rest says what is wrong
+            json.loads(self.rest, object_pairs_hook=_members, parse_int=str)
 
     def text(self, value: object) -> str | memoryview | None:
         """A string of the rest, or the text between the quotes of a large one, with its escapes."""
@@ -119,6 +135,13 @@ def _find(body: bytes | bytearray, byte: bytes, start: int, end: int) -> int:
     """Its place, or `end`."""
     place = body.find(byte, start, end)
     return place if place >= 0 else end
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a member twice")
+    return members
 
 
 def _too_much() -> ValueError:

@@ -1,72 +1,72 @@
 """Images in JSON: base64 under `inputs`, as Hugging Face's clients send it, or under `image` or `images`."""
 
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 from fastapi import Request
-from pydantic import AliasChoices, BaseModel, Field, StrictInt, StrictStr, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
 from app.api.body.base64_image import decode
 from app.api.body.json_body import JsonBody
 from app.api.body.json_reader import JsonReader
-from app.errors import InvalidParameter, MalformedRequest
+from app.api.parameters import Given, as_text
+from app.errors import MalformedRequest
 from app.images.upload import Upload
-from app.inference.scoring import TOP_K
 
-Function = Literal["softmax", "sigmoid", "none"]  # what makes a score of a logit
 STAR = (  # a small PNG of a star, for the example in /docs
     "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQAAAABbAUdZAAAAWUlEQVR42m2NwQ2AIBRDH5UEj47gJuBmjMYIjsAIng3heyBw8p1ek6aFQUZDXBkmxDROh"
     "F9xPyCaNVVoBLOqBlUdygbxEqXPctJaYX70iHgr8ATk7pY9iV8+sh0WXCRmr8sAAAAASUVORK5CYII="
 )
-JSON_BODY: dict[str, Any] = {  # of OpenAPI: JsonImages under the first of its names
-    "title": "ImagesInJson",
-    "type": "object",
-    "properties": {
-        "inputs": {
-            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-            "description": "base64 of an image file, or a list of such",
-        },
-        "parameters": {
-            "title": "PipelineParameters",
-            "type": "object",
-            "properties": {
-                "top_k": {"type": "integer", "minimum": 1},
-                "function_to_apply": {"type": "string", "enum": [*get_args(Function)]},
+
+
+def json_schema(parameters: dict[str, Any], *, title: str) -> dict[str, Any]:
+    """Of OpenAPI: the images under the first of their names, and the schemas of parameters under `title`."""
+    return {
+        "title": "ImagesInJson",
+        "type": "object",
+        "properties": {
+            "inputs": {
+                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+                "description": "base64 of an image file, or a list of such",
             },
+            "parameters": {"title": title, "type": "object", "properties": parameters},
         },
-    },
-    "required": ["inputs"],
-    "example": {"inputs": STAR},
-}
+        "required": ["inputs"],
+        "example": {"inputs": STAR},
+    }
+
+
+_NAMES = ("inputs", "image", "images")  # of the images
 _FORM = 'The JSON must be {"inputs": "base64 of an image file"}; "parameters" are optional.'
-
-
-class Parameters(BaseModel):
-    """Those of transformers' pipeline for image classification. Others are ignored."""
-
-    top_k: Annotated[int | None, Field(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None
-    function_to_apply: Annotated[
-        Function | None,
-        Field(description="Turns logits into scores; by default the function that the model was trained for"),
-    ] = None
 
 
 Value = StrictStr | dict[str, StrictInt]
 
 
+class Hosting(BaseModel):
+    """`options` of Hugging Face's own hosting: of its cache and its waiting. They change no label."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    use_cache: Any = None
+    use_gpu: Any = None
+    wait_for_model: Any = None
+
+
 class JsonImages(BaseModel):
-    """The small part of a body in JSON: objects mark large images."""
+    """The small part of a body in JSON: objects mark large images. Members beside these are parameters."""
 
-    inputs: Value | Annotated[list[Value], Field(fail_fast=True)] = Field(
-        validation_alias=AliasChoices("inputs", "image", "images")
-    )
-    parameters: Parameters | None = None
+    model_config = ConfigDict(extra="allow")
+
+    inputs: Value | Annotated[list[Value], Field(fail_fast=True)] = Field(validation_alias=AliasChoices(*_NAMES))
+    parameters: dict[str, Any] | None = None
+    options: Hosting | None = None
 
 
-async def read_json(request: Request, reader: JsonReader, *, max_images: int) -> tuple[list[Upload], Parameters]:
-    """The images of a body in JSON, and what it asks of them.
+async def read_json(request: Request, reader: JsonReader, *, max_images: int) -> tuple[list[Upload], Given]:
+    """The images of a body in JSON, and the parameters in it.
 
-    Raises MalformedRequest, InvalidParameter, ClientDisconnect, and what admission and the door raise.
+    Raises MalformedRequest, ClientDisconnect, and what admission and the door raise.
     """
     body = bytearray()
     async for piece in request.stream():
@@ -74,14 +74,11 @@ async def read_json(request: Request, reader: JsonReader, *, max_images: int) ->
     return await reader.read(partial(_read, max_images=max_images), body, deadline=request.state.deadline)
 
 
-def _read(json: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Parameters]:
+def _read(json: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Given]:
     try:
         body = JsonBody(json)
         content = JsonImages.model_validate_json(body.rest)
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        if first["loc"][:1] == ("parameters",) and len(first["loc"]) > 1:
-            raise InvalidParameter(f"{first['loc'][1]}: {first['msg']}.") from None
+    except ValidationError:
         raise MalformedRequest(_FORM) from None
     except ValueError as error:
         raise MalformedRequest(f"{_FORM} The body has {error}.") from None
@@ -91,7 +88,12 @@ def _read(json: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Pa
     texts = [text for value in values if (text := body.text(value)) is not None]
     if len(texts) < len(values):
         raise MalformedRequest(_FORM)
+    extra = content.model_extra or {}
+    if any(name in extra for name in _NAMES):
+        raise MalformedRequest("The JSON has images under more than one name.")
+    members = [*extra.items(), *(content.parameters or {}).items()]
+    given = [(name, as_text(value)) for name, value in members if value is not None]
     try:
-        return [decode(text) for text in texts], content.parameters or Parameters()
+        return [decode(text) for text in texts], given
     except ValueError:
         raise MalformedRequest("An image in JSON must be base64.") from None

@@ -4,9 +4,9 @@ from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from app.api.image_request import IMAGE_BODY, ImageRequest
+from app.api.image_request import ImageRequest, image_body
 from app.api.image_results import FailedResult, ImageInfo, aside_if_many, results
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
@@ -14,6 +14,18 @@ from app.door.paths import CLASSIFY
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import TOP_K, Prediction
+
+
+class ClassifyParameters(BaseModel):
+    top_k: Annotated[
+        int | None,
+        Field(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`"),
+    ] = None
+    threshold: Annotated[
+        float | None,
+        Field(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score"),
+    ] = None
+    attention: Annotated[bool, Field(description="Keep the attention maps for GET /attention/{id}")] = True
 
 
 class Result(BaseModel):
@@ -37,29 +49,21 @@ router = APIRouter(tags=["images"])
     CLASSIFY,
     summary="Classify images",
     response_model_exclude_none=True,
-    openapi_extra=IMAGE_BODY,
+    openapi_extra=image_body(ClassifyParameters),
     responses=problems(400, 408, 409, 413, 415, 422),
 )
 async def classify(
-    request: Request,
-    services: ServicesDep,
-    top_k: Annotated[
-        int | None,
-        Query(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`"),
-    ] = None,
-    threshold: Annotated[
-        float | None,
-        Query(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score"),
-    ] = None,
-    attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = True,
+    request: Request, services: ServicesDep, of_query: Annotated[ClassifyParameters, Query()]
 ) -> ClassifyResponse:
-    """Repeating a request is harmless: it gives the same scores and a new id. `parameters` in JSON may have `top_k`."""
+    """Repeating a request is harmless: it gives the same scores and a new id. A form or JSON may have the parameters
+    too.
+    """
     if not services.bundle.manifest.labels:
         raise NoClasses
     image_request = ImageRequest(request, services)
-    images, of_body = await image_request.read(max_images=services.settings.max_images_per_request)
-    outcomes = await image_request.run(images, attention=attention, success="classified")
-    top_k = of_body.top_k or top_k
+    images, parameters = await image_request.read(of_query, max_images=services.settings.max_images_per_request)
+    outcomes = await image_request.run(images, attention=parameters.attention, success="classified")
+    top_k, threshold = parameters.top_k, parameters.threshold
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0
 

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.disconnect import cancel_on_disconnect
+from app.api.parameters import refuse_body
 from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
@@ -81,7 +82,10 @@ router = APIRouter(tags=["maps"])
 
 
 @router.post(
-    "/attention/{id}/cover", summary="See what changes without some patches", responses=problems(404, 409, 422)
+    "/attention/{id}/cover",
+    summary="See what changes without some patches",
+    dependencies=[Depends(refuse_body)],
+    responses=problems(400, 404, 409, 422),
 )
 async def cover(
     request: Request,

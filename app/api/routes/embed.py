@@ -7,13 +7,18 @@ import numpy.typing as npt
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.image_request import IMAGE_BODY, ImageRequest
+from app.api.image_request import ImageRequest, image_body
 from app.api.image_results import FailedResult, ImageInfo, refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
 from app.door.paths import EMBED
 from app.door.problems import problems
+
+
+class EmbedParameters(BaseModel):
+    normalize: Annotated[bool, Field(description="Divide each embedding by its Euclidean norm")] = False
+    attention: Annotated[bool, Field(description="Keep the attention maps for GET /attention/{id}")] = False
 
 
 class Embedded(BaseModel):
@@ -38,34 +43,29 @@ router = APIRouter(tags=["images"])
     summary="Get the embeddings of images",
     response_model=EmbedResponse,
     response_model_exclude_none=True,
-    openapi_extra=IMAGE_BODY,
+    openapi_extra=image_body(EmbedParameters),
     responses=problems(400, 408, 413, 415, 422) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
 )
-async def embed(
-    request: Request,
-    services: ServicesDep,
-    normalize: Annotated[bool, Query(description="Divide each embedding by its Euclidean norm")] = False,
-    attention: Annotated[bool, Query(description="Keep the attention maps for GET /attention/{id}")] = False,
-) -> Any:
+async def embed(request: Request, services: ServicesDep, of_query: Annotated[EmbedParameters, Query()]) -> Any:
     """An embedding is the vector that the head reads, after the final norm and pooling.
 
     With `Accept: application/x-npy` the answer is one float32 array (images, features). If one image fails, it is a
     problem.
     """
     image_request = ImageRequest(request, services)
-    images, _ = await image_request.read(max_images=services.settings.max_images_per_request)
-    outcomes = await image_request.run(images, attention=attention, success="embedded")
+    images, parameters = await image_request.read(of_query, max_images=services.settings.max_images_per_request)
+    outcomes = await image_request.run(images, attention=parameters.attention, success="embedded")
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):
             raise refusal(images, outcomes)
-        rows = np.stack([_embedding(image, normalize=normalize) for image in embedded])
+        rows = np.stack([_embedding(image, normalize=parameters.normalize) for image in embedded])
         return Response(npy(rows), media_type=MEDIA_TYPES["npy"])
 
     def result(image: Processed, info: ImageInfo) -> Embedded:
         return Embedded(
             id=image.id,
-            embedding=_embedding(image, normalize=normalize).tolist(),
+            embedding=_embedding(image, normalize=parameters.normalize).tolist(),
             attention=services.attention_path(image.id),
             image=info,
         )

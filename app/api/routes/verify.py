@@ -4,9 +4,10 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 
 from app.api.disconnect import cancel_on_disconnect
+from app.api.parameters import refuse_body
 from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
@@ -31,7 +32,12 @@ class VerifyResponse(Chosen, ImageAnswer):
 router = APIRouter(tags=["maps"])
 
 
-@router.post("/attention/{id}/verify", summary="Measure how faithful a map is", responses=problems(404, 409, 422))
+@router.post(
+    "/attention/{id}/verify",
+    summary="Measure how faithful a map is",
+    dependencies=[Depends(refuse_body)],
+    responses=problems(400, 404, 409, 422),
+)
 async def verify(
     request: Request,
     services: ServicesDep,

@@ -4,10 +4,11 @@ kserve/open-inference-protocol, `specification/protocol/inference_rest.md`; para
 classification as in Triton's `docs/protocol/extension_binary_data.md` and `extension_classification.md`.
 """
 
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, Field, StrictInt, StrictStr, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
+from app.api.parameters import unknown
 from app.errors import MalformedRequest
 
 Name = Annotated[StrictStr, Field(max_length=256)]  # messages repeat it
@@ -15,28 +16,59 @@ Size = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]  # messages repeat it
 Parameters = Annotated[dict[StrictStr, Any], BeforeValidator(lambda given: {} if given is None else given)]
 
 
-class RequestedOutput(BaseModel):
-    """A requested output."""
+# The protocol leaves parameters open. These change nothing here: the model keeps no state, no request goes before
+# another, and MLServer's clients say with each tensor how their side decodes it.
+WITHOUT_EFFECT = {"priority", "sequence_id", "sequence_start", "sequence_end", "content_type", "headers"}
 
-    name: Name
+
+class Part(BaseModel):
+    """What has parameters, and the names of those that it takes."""
+
+    model_config = ConfigDict(extra="allow")
+    takes: ClassVar[tuple[str, ...]]
+    called: ClassVar[str]
+
     parameters: Parameters = Field(default_factory=dict)
 
+    def check_names(self) -> None:
+        """Raises MalformedRequest for a member or a parameter that would be ignored."""
+        if any(name.startswith("shared_memory") for name in self.parameters):
+            raise MalformedRequest("Shared memory is not supported: send the tensor with the request.")
+        for name in self.model_extra or ():
+            raise MalformedRequest(unknown(name, type(self).model_fields, of=self.called, kind="member"))
+        for name in self.parameters:
+            if name not in (*self.takes, *WITHOUT_EFFECT):
+                raise MalformedRequest(unknown(name, self.takes, of=self.called))
 
-class InputTensor(BaseModel):
+
+class RequestedOutput(Part):
+    """A requested output."""
+
+    takes = ("classification", "binary_data")
+    called = "an output"
+
+    name: Name
+
+
+class InputTensor(Part):
     """An input. Its numbers are in `data`, or they are `binary_data_size` bytes after the head."""
+
+    takes = ("binary_data_size", "content_type")
+    called = "an input"
 
     name: Name
     datatype: Name
     shape: list[Size] = Field(min_length=1, max_length=8, fail_fast=True)
-    parameters: Parameters = Field(default_factory=dict)
     data: list[Any] | None = None
 
 
-class Head(BaseModel):
+class Head(Part):
+    takes = ("attention", "timeout", "binary_data_output")
+    called = "a request"
+
     id: StrictStr | None = None
     inputs: list[InputTensor] = Field(min_length=1, fail_fast=True)
     outputs: Annotated[list[RequestedOutput], Field(fail_fast=True)] | None = None
-    parameters: Parameters = Field(default_factory=dict)
 
 
 def read_head(text: bytes | bytearray) -> Head:
@@ -47,9 +79,8 @@ def read_head(text: bytes | bytearray) -> Head:
         first = error.errors(include_input=False, include_url=False)[0]
         place = ".".join(map(str, first["loc"])) or "JSON"
         raise MalformedRequest(f"The request is not what the protocol describes: {place}: {first['msg']}.") from None
-    for part in (*head.inputs, *(head.outputs or ())):
-        if any(name.startswith("shared_memory") for name in part.parameters):
-            raise MalformedRequest("Shared memory is not supported: send the tensor with the request.")
+    for part in (head, *head.inputs, *(head.outputs or ())):
+        part.check_names()
     return head
 
 

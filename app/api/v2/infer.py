@@ -81,9 +81,6 @@ def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
 
 def wanted(head: Head, services: Services) -> list[Output]:
     """The outputs that the request names, or the declared one. Raises MalformedRequest."""
-    for name in head.parameters:
-        if name.startswith("triton_"):
-            raise MalformedRequest(f"The parameter {name[:64]} is reserved.")
     known = tensors(services)
     binary = flag(head.parameters, "binary_data_output")
     requested = head.outputs or [RequestedOutput(name=next(iter(known)))]

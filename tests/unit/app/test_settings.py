@@ -1,7 +1,11 @@
+import importlib.util
+import re
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings, unknown_variables, variable
+from app.settings import OF_LIBRARIES, Settings, take_away, unknown_variables, variable
 
 NO_PREFIXES = ["vit", "/", "/vit/", "//vit", "/a//b", "/vit?x", "/vit#x", "/v it", "/v%69t", "/./a", "/a/..", "/é"]
 NO_ORIGINS = [
@@ -15,6 +19,7 @@ NO_ORIGINS = [
     ("name", "value", "said"),
     [
         ("port", 70_000, "port"),
+        *((name, value, "set, but empty: give it a value") for name in ("host", "bundle") for value in ("", " ")),
         ("device", "tpu", "device"),
         ("max_batch", 513, "max_batch"),
         ("thumbnail_px", 2049, "thumbnail_px"),
@@ -72,3 +77,46 @@ def test_a_user_of_make_reads_the_words_of_make(monkeypatch):
     assert [*map(variable, words)] == ["VIT_PORT", "VIT_BUNDLE", "VIT_DEVICE", "VIT_MAX_BATCH"]
     monkeypatch.setenv("MAKELEVEL", "1")
     assert [*map(variable, words)] == ["PORT", "BUNDLE", "DEVICE", "VIT_MAX_BATCH"]
+
+
+def test_an_empty_variable_is_refused_or_means_that_nothing_is_opened(monkeypatch):
+    """Set, but empty: perhaps a value that did not arrive. Those of keys are refused in app/door/keys.py."""
+    means_none = {"root_path": "", "cors_origins": (), "api_keys": ..., "api_keys_file": ...}
+    for field in Settings.model_fields:
+        with monkeypatch.context() as patch:
+            patch.setenv(f"VIT_{field.upper()}", "")
+            if field in means_none:
+                assert means_none[field] in (..., getattr(Settings(), field))
+            else:
+                with pytest.raises(ValidationError, match=field):
+                    Settings()
+
+
+def test_variables_of_libraries_are_taken_away_and_others_stay():
+    environment = {**dict.fromkeys(OF_LIBRARIES, ""), "OTEL_SERVICE_NAME": "a", "VIT_PORT": "1"}
+    said = take_away(environment)
+    assert environment == {"OTEL_SERVICE_NAME": "a", "VIT_PORT": "1"}
+    assert [sentence.split()[0] for sentence in said] == [*OF_LIBRARIES]
+    assert take_away(environment) == []
+
+
+READS = re.compile(
+    r"""os\.(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w+)|["'](\w+)["'] in os\.environ|["'](PILLOW_[AB]\w+)"""
+)
+MAY_ACT = {  # of a library of the service, with the reason
+    "prometheus_client": {"PROMETHEUS_DISABLE_CREATED_SERIES", "PROMETHEUS_LEGACY_NAME_VALIDATION"},  # shape /metrics
+    "uvicorn": set(),
+    "PIL": {"DISPLAY", "WAYLAND_DISPLAY", "WINDIR", "XDG_DATA_HOME", "XDG_DATA_DIRS"},  # of screens, and fonts by name
+    "fastapi": {"FASTAPI_ENV", "FASTAPI_OTEL_AUTO_CONFIGURE"},  # of what is given in code
+    "redis": set(),
+    "starlette": set(),
+    "python_multipart": set(),
+}
+
+
+@pytest.mark.parametrize("package", MAY_ACT)
+def test_a_library_reads_no_variable_that_is_not_known_here(package):
+    folder = Path(importlib.util.find_spec(package).origin).parent
+    matches = (match for file in folder.rglob("*.py") for match in READS.findall(file.read_text()))
+    found = {name for match in matches for name in match if name and not name.startswith("OTEL_")}
+    assert found - MAY_ACT[package] <= {*OF_LIBRARIES}

@@ -12,13 +12,14 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
 from app.api.body.form import MAX_FIELD_BYTES, MAX_FIELDS
 from app.api.body.json_reader import JsonReader
 from app.api.image_request import ImageRequest
 from app.door.admission import Admission
-from app.errors import BodyTooLarge, MalformedRequest, UnsupportedType
+from app.errors import BodyTooLarge, InvalidParameter, MalformedRequest, UnsupportedType
 from app.images.upload import Upload
 from app.lifecycle import Lifecycle
 
@@ -28,15 +29,31 @@ LAST = {"type": "http.request", "body": b"", "more_body": False}
 LEFT = {"type": "http.disconnect"}
 
 
-def uploads(*chunks: bytes, ends: dict[str, Any] | Exception = LAST, content_type: str | None) -> list[Upload]:
-    """The images of a body that arrives in these chunks, and ends so: 3 at most."""
+class Parameters(BaseModel):
+    note: str = ""
+    top_k: int | None = None
+    attention: bool = True
+
+
+def received(
+    *chunks: bytes,
+    ends: dict[str, Any] | Exception = LAST,
+    content_type: str | None,
+    of_query: Parameters = Parameters(),  # noqa: B008 (it is never changed)
+) -> tuple[list[Upload], Parameters]:
+    """The images and the parameters of a body that arrives in these chunks, and ends so: 3 images at most."""
     receive = AsyncMock(side_effect=[*({**LAST, "body": chunk, "more_body": True} for chunk in chunks), ends])
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
-    scope = {"type": "http", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
+    scope = {"type": "http", "method": "POST", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
+    scope["route"] = SimpleNamespace(path="/classify")
     admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
     with closing(JsonReader(admission=admission)) as reader:
         request = ImageRequest(Request(scope, receive), SimpleNamespace(json_reader=reader))
-        return asyncio.run(request.read(max_images=3))[0]
+        return asyncio.run(request.read(of_query, max_images=3))
+
+
+def uploads(*chunks: bytes, **how: Any) -> list[Upload]:
+    return received(*chunks, **how)[0]
 
 
 def read(*chunks: bytes, **how: Any) -> list[bytes]:
@@ -51,11 +68,12 @@ def file(content: bytes, *, name: str = "image") -> bytes:
     return part(content, f'name="{name}"; filename="{name}.png"')
 
 
-def field(content: bytes) -> bytes:
-    return part(content, 'name="note"')
+def field(content: bytes, *, name: str = "note") -> bytes:
+    return part(content, f'name="{name}"')
 
 
 END = b"--b--\r\n"
+JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0" + bytes(60)
 
 
 @pytest.mark.parametrize("content_type", [None, "", "image/jpeg", "text/html", "application/octet-stream", "nonsense"])
@@ -68,10 +86,12 @@ def test_a_raw_body_is_one_image_whatever_its_type(content_type):
     "content_type", [FORM, "Multipart/Form-Data ; boundary=b", 'multipart/form-data; boundary="b"']
 )
 def test_the_files_of_a_form_are_images_in_their_order(content_type):
-    """Fields beside them are ignored."""
-    files = file(b"first", name="z") + file(b"", name="a") + file(b"third", name="z")
-    body = field(b"x" * MAX_FIELD_BYTES) + files + field(b"x") + END
-    assert read(body, content_type=content_type) == [b"first", b"", b"third"]
+    """Fields beside them are parameters."""
+    files = file(b"first", name="z") + file(b"", name="top_k") + file(b"third", name="z")
+    body = field(b"n" * 50) + files + field(b"2", name="top_k") + END
+    images, parameters = received(body, content_type=content_type)
+    assert [b"".join(upload.parts()) for upload in images] == [b"first", b"", b"third"]
+    assert parameters == Parameters(note="n" * 50, top_k=2)
 
 
 @pytest.mark.parametrize("type", ["image/jpeg", "Application/Octet-Stream"])
@@ -81,8 +101,8 @@ def test_a_part_with_the_type_of_an_image_needs_no_file_name_and_another_is_a_fi
         body = part(image, f"name={name}\r\nContent-Type: {type}") + END
         (upload,) = uploads(body, content_type=FORM)
         assert (upload.name, b"".join(upload.parts())) == (expected, image)
-    meta = part(b"{}", 'name="meta"\r\nContent-Type: application/json')
-    assert read(meta + file(b"x") + END, content_type=FORM) == [b"x"]
+    note = part(b"{}", 'name="note"\r\nContent-Type: application/json')
+    assert received(note + file(b"x") + END, content_type=FORM)[1] == Parameters(note="{}")
 
 
 @pytest.mark.parametrize("size", [1, 999])
@@ -117,9 +137,17 @@ def test_images_in_json_are_base64(content_type):
     [
         (field(b"star.jpg") + END, r"no file\. With curl, put @"),
         (END, "no file"),
+        (part(b"", 'name="a"; filename=""') + END, "no file"),
+        (part(b"", 'name="a"; filename=""') * (MAX_FIELDS + 1) + file(b"x") + END, "more than 16 parts"),
+        (part(b"x", "x=y") + END, "A part of the form has no name"),
+        (field(JPEG) + END, "A part of the form is JPEG, and has no file name"),
+        (field(JPEG + bytes(MAX_FIELD_BYTES)) + END, "A part of the form is JPEG, and has no file name"),
+        (field(b"\x9a\x11\0\xfe") + END, "A part of the form is no text, and has no file name"),
+        (field(b"data:image/png;base64," + b"iVBO" * MAX_FIELD_BYTES) + END, "is a data URL: send the bytes"),
+        (field(base64.b64encode(JPEG)) + file(b"x") + END, "is base64: send the bytes"),
         (file(b"x") * 4 + END, "too many images: send at most 3"),
         (file(b"x") + field(b"") * (MAX_FIELDS + 1) + END, "more than 16 parts that are no files"),
-        (file(b"x") + field(b"x" * (MAX_FIELD_BYTES + 1)) + END, "no file has more than 65,536 bytes"),
+        (file(b"x") + field(b"x " * MAX_FIELD_BYTES) + END, "no file has more than 65,536 bytes"),
     ],
 )
 def test_a_form_with_no_file_or_too_many_is_refused_with_what_to_do(body, said):
@@ -127,14 +155,25 @@ def test_a_form_with_no_file_or_too_many_is_refused_with_what_to_do(body, said):
         read(body, content_type=FORM)
 
 
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "multipart/form-data", "multipart/form-data boundary=b", "multipart/form-data; boundary=",
+        'multipart/form-data; !="' + "\\" * 8000,
+    ],
+)  # fmt: skip
+def test_a_form_without_a_boundary_is_refused_before_the_body_is_read(content_type):
+    with pytest.raises(MalformedRequest, match=r"has no boundary\. Do not set Content-Type yourself"):
+        read(ends=AssertionError("the body is read"), content_type=content_type)
+
+
 ONE = file(b"x") + END
 BROKEN = {
-    "no boundary": (ONE, "multipart/form-data"),
-    "an empty boundary": (ONE, "multipart/form-data; boundary="),
     "a boundary in half quotes": (ONE, 'multipart/form-data; boundary="b'),
     "a boundary that is too long": (ONE, "multipart/form-data; boundary=" + 257 * "b"),
     "another boundary": (ONE, "multipart/form-data; boundary=c"),
-    "a type for a slow expression": (ONE, 'multipart/form-data; !="' + "\\" * 8000),
+    "a JPEG": (JPEG, FORM),
+    "JSON": (b'{"image": "eA=="}', FORM),
     "lines ended by LF": (ONE.replace(b"\r", b""), FORM),
     "no last boundary": (file(b"x"), FORM),
     "no boundary after the last of two files": (file(b"x") + file(b"y")[:-2], FORM),
@@ -152,7 +191,7 @@ BROKEN = {
 def test_names_are_utf8_whatever_the_form_says(monkeypatch, charset):
     """No charset is looked up: Python keeps every name that it does not know."""
     monkeypatch.setattr("codecs.lookup", lambda name: pytest.fail(name) if name != "utf-8" else CODEC)
-    body = part(b"x", r'name="image"; filename="\ud800-!.png"') + field(b"a" * MAX_FIELD_BYTES) + END
+    body = part(b"x", r'name="image"; filename="\ud800-!.png"') + field(b"a " * (MAX_FIELD_BYTES // 2)) + END
     (upload,) = uploads(body, content_type=f"{FORM}; charset={charset}")
     assert upload.name == r"\ud800-!.png"
 
@@ -160,7 +199,17 @@ def test_names_are_utf8_whatever_the_form_says(monkeypatch, charset):
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_form_is_refused(name):
     body, content_type = BROKEN[name]
-    with pytest.raises(MalformedRequest, match=r"broken|no file"):
+    said = {
+        "another boundary": "has another boundary than its content type says",
+        "a boundary in half quotes": "broken|another boundary",
+        "a boundary that is too long": "broken|another boundary",
+        "a part without a header": "no name",
+        "a part without a name": "no name",
+        "multipart in multipart": "no name",
+        "a JPEG": r"^This is JPEG: send it with its own content type",
+        "JSON": r"^This is JSON: send Content-Type: application/json\.$",
+    }
+    with pytest.raises(MalformedRequest, match=said.get(name, "broken")):
         read(body, content_type=content_type)
 
 
@@ -171,6 +220,10 @@ def test_a_broken_form_is_refused(name):
         ('filename="a\\"b.jpg"', 'a"b.jpg'),
         ('filename="日本.jpg"', "日本.jpg"),
         ('filename=""', None),
+        ("filename*=UTF-8''%e6%97%a5%20%22.jpg", '日 ".jpg'),  # old urllib3
+        ("filename=\"=?utf-8?B?5pelLmpwZw==?=\"; filename*=utf-8''%E6%97%A5.jpg", "日.jpg"),  # .NET
+        ('filename="=?UTF-8?B?5pelLmpwZw==?="', "日.jpg"),
+        ('filename="=?punycode?B?5pelLmpwZw==?="', "=?punycode?B?5pelLmpwZw==?="),
         (f'filename="{"x" * 4000}"', "x" * 4000),
     ],
 )
@@ -184,3 +237,86 @@ def test_a_file_keeps_its_name(names, name):
 def test_what_ends_the_body_early_is_raised(content_type, ends, raised):
     with pytest.raises(raised):
         read(file(b"x"), ends=ends, content_type=content_type)
+
+
+def test_an_empty_file_input_of_a_browser_is_no_image_and_an_empty_file_is_one():
+    unchosen = part(b"", 'name="b"; filename=""\r\nContent-Type: application/octet-stream')
+    assert read(unchosen + file(b"x") + unchosen + file(b"y") + file(b"z") + END, content_type=FORM) == [
+        b"x",
+        b"y",
+        b"z",
+    ]
+    for named in ('name="b"; filename="empty.jpg"', 'name="b"\r\nContent-Type: image/jpeg'):
+        assert read(part(b"", named) + END, content_type=FORM) == [b""]
+
+
+X = '"inputs": "eA=="'
+
+
+@pytest.mark.parametrize(
+    ("json", "expected"),
+    [
+        (f'{{{X}, "top_k": 2, "attention": false}}', Parameters(top_k=2, attention=False)),
+        (f'{{{X}, "parameters": {{"top_k": "2"}}, "note": "a"}}', Parameters(top_k=2, note="a")),
+        (f'\ufeff{{{X}, "top_k": null, "options": {{"wait_for_model": true}}}}', Parameters()),
+    ],
+)
+def test_members_of_json_are_parameters(json, expected):
+    assert received(json.encode(), content_type="application/json")[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("json", "said"),
+    [
+        (f'{{{X}, "topk": 2}}', r"^topk is not a parameter of POST /classify: is top_k meant\?\.?$"),
+        (f'{{{X}, "parameters": {{"Top_K": 2}}}}', r"^Top_K is not a parameter of POST /classify: is top_k meant"),
+        (f'{{{X}, "k": 2}}', r"^k is not a parameter of POST /classify, which takes note, top_k, attention\.$"),
+        (f'{{{X}, "<script>": 2}}', r"^A name in this request is not a parameter of POST /classify"),
+        (f'{{{X}, "top_k": 2, "parameters": {{"top_k": 3}}}}', r"^top_k is given 2 times: give it once\.$"),
+        (f'{{{X}, "attention": true}}', r"^attention is given 2 times"),
+        (f'{{{X}, "top_k": 2, "top_k": 2}}', "a member twice"),
+        (f"{{{X}, {X}}}", "a member twice"),
+        (f'{{{X}, "image": "eA=="}}', "images under more than one name"),
+        (f'{{{X}, "options": {{"top_k": 2}}}}', "The JSON must be"),
+        ("[" * 9000, "The JSON must be"),
+    ],
+)
+def test_other_members_and_those_given_twice_are_refused(json, said):
+    query = Parameters(attention=False)
+    with pytest.raises((InvalidParameter, MalformedRequest), match=said):
+        received(json.encode(), content_type="application/json", of_query=query)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        (field(b"2", name="topk"), "^topk is not a parameter of POST /classify: is top_k meant"),
+        (field(b"x", name="csrfmiddlewaretoken"), "^csrfmiddlewaretoken is not a parameter of POST /classify, which"),
+        (field(b"2", name="top_k") * 2, "top_k is given 2 times"),
+        (field(b"false", name="attention"), "attention is given 2 times"),
+    ],
+)
+def test_other_fields_of_a_form_and_those_given_twice_are_refused(fields, said):
+    with pytest.raises(InvalidParameter, match=said):
+        received(file(b"x") + fields + END, content_type=FORM, of_query=Parameters(attention=False))
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (
+            JPEG + bytes(2**15),
+            r"^This is JPEG: send it with its own content type, such as image/jpeg, or in JSON as base64",
+        ),
+        (ONE, "^This is a form: do not set Content-Type yourself"),
+        (base64.b64encode(JPEG), "^This is base64: send the bytes that it stands for"),
+        (b"image=%40photo.jpg&top_k=2", "^This is a form without files"),
+        (b"\x1f\x8b\x08" + bytes(9), "^This is gzip: unpack it first"),
+        ('{"inputs": "eA=="}'.encode("utf-16"), "^This is text in UTF-16: send UTF-8"),
+        (b"inputs", "^The JSON must be"),
+        (b"", "^The JSON must be"),
+    ],
+)
+def test_a_body_that_is_called_json_and_is_something_else_is_named(body, said):
+    with pytest.raises(MalformedRequest, match=said):
+        read(body, content_type="application/json")

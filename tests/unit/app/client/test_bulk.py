@@ -151,6 +151,35 @@ def test_a_wrong_port_is_told_at_once(images, monkeypatch, capsys):
     assert "nothing was answered for 0.1 seconds ([Errno 111] Connection refused)" in said
 
 
+def test_a_dead_proxy_is_named_without_its_password_and_not_used_for_this_machine(images, monkeypatch, capsys):
+    monkeypatch.setattr("app.client.bulk.SILENCE_S", 0.0)
+    for name in ("no_proxy", "NO_PROXY", "http_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTP_PROXY", "http://user:secret@127.0.0.1:1")
+    assert main(["http://service.test", str(images), "--patience", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "http://service.test does not answer by the proxy http://127.0.0.1:1 of HTTP_PROXY ([Errno 111]" in said
+    assert "secret" not in said
+    assert main(["http://127.0.0.1:2", str(images), "--patience", "0"]) == 2
+    assert "proxy" not in capsys.readouterr().err
+
+
+def test_an_answer_of_a_proxy_names_it(service, images, monkeypatch, capsys):
+    monkeypatch.setenv("http_proxy", "proxy.test:3128")
+    service.answers["/model"] = 403, {}, HTML
+    assert main([service.url, str(images)]) == 2
+    assert (
+        "http://service.test by the proxy http://proxy.test:3128 of http_proxy answers something"
+        in capsys.readouterr().err
+    )
+
+
+def test_a_proxy_of_another_kind_is_named(images, monkeypatch, capsys):
+    monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:1")
+    assert main(["http://service.test", str(images)]) == 2
+    assert "the proxy gopher://127.0.0.1:1 of http_proxy is of a kind that is not supported" in capsys.readouterr().err
+
+
 def test_a_model_that_changes_ends_the_run(service, images, capsys):
     service.model = service.model | {"digest": "another"}
     assert run(service, images) == (2, {})

@@ -1,7 +1,11 @@
-import pytest
+from pathlib import Path
 
-from app.door.keys import ApiKeys, read_keys
+import pytest
+import yaml
+
+from app.door.keys import ApiKeys, open_keys, read_keys
 from app.errors import CannotStart, Unauthorized
+from app.settings import Settings
 
 KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)
 
@@ -47,21 +51,20 @@ def test_public_paths_need_no_key_nor_metrics_at_a_port_of_their_own_and_without
 def test_keys_come_from_a_list_and_a_file(tmp_path):
     (tmp_path / "keys").write_text("three\n\n  four  \n")
     assert read_keys("one, two,", tmp_path / "keys") == ["one", "two", "three", "four"]
-    assert read_keys("", None) == []
+    assert read_keys(None, None) == []
 
 
 @pytest.mark.parametrize(
     ("listed", "content", "said"),
     [
-        (",", b"key", r"VIT_API_KEYS has no key\.$"),  # as of variables that are not set: "$A,$B"
-        (" , ", b"key", r"VIT_API_KEYS has no key\.$"),
+        *((listed, b"key", r"VIT_API_KEYS has no key\. To serve without") for listed in ("", " ", ",", " , ")),
         ("two words", b"key", "An API key consists of"),
         ("schlüssel", b"key", "An API key consists of"),
-        ("", None, "VIT_API_KEYS_FILE cannot be read"),
-        ("", b"\xff\xfe", "VIT_API_KEYS_FILE cannot be read"),
-        ("", b"", "VIT_API_KEYS_FILE has no key"),
-        ("", b"\n \n", "VIT_API_KEYS_FILE has no key"),
-        ("", b"two words\n", "An API key consists of"),
+        (None, None, "VIT_API_KEYS_FILE cannot be read"),
+        (None, b"\xff\xfe", "VIT_API_KEYS_FILE cannot be read"),
+        (None, b"", "VIT_API_KEYS_FILE has no key"),
+        (None, b"\n \n", "VIT_API_KEYS_FILE has no key"),
+        (None, b"two words\n", "An API key consists of"),
     ],
 )
 def test_no_key_and_one_that_no_header_can_carry_stop_the_start(tmp_path, listed, content, said):
@@ -69,3 +72,18 @@ def test_no_key_and_one_that_no_header_can_carry_stop_the_start(tmp_path, listed
         (tmp_path / "keys").write_bytes(content)
     with pytest.raises(CannotStart, match=f"^{said}"):
         read_keys(listed, tmp_path / "keys")
+
+
+@pytest.mark.parametrize("variable", ["VIT_API_KEYS", "VIT_API_KEYS_FILE"])
+def test_a_secret_that_did_not_arrive_leaves_no_service_open(monkeypatch, variable):
+    assert not open_keys(Settings())
+    monkeypatch.setenv(variable, "")
+    with pytest.raises(CannotStart, match=f"^{variable} "):
+        open_keys(Settings())
+
+
+def test_compose_passes_keys_on_only_where_they_are_set():
+    """A member without a value is taken from the shell, and left out where it is not set there."""
+    services = yaml.safe_load(Path("docker/compose.yaml").read_text())["services"]
+    for name in ("replica", "replica-gpu"):
+        assert services[name]["environment"]["VIT_API_KEYS"] is None

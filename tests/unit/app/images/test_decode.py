@@ -1,5 +1,9 @@
 """app/images/decode.py: what is accepted, what it looks like decoded, and that nothing else gets through."""
 
+import re
+from contextlib import suppress
+from io import BytesIO
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -9,9 +13,12 @@ from PIL import Image, ImageFile, _avif
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
-from app.images.decode import HEIC_HINT, AvifImage, Limits, opened, sniff
+from app.images.cut import CUT
+from app.images.decode import AvifImage, Limits, opened, sniff
 from tests.catalogue.avifs import claiming, crowded_exif
 from tests.catalogue.case import encode, grain
+from tests.catalogue.jpegs import FILM, frame_at, jpeg, patched
+from tests.unit.app.images.test_kinds import box
 
 LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
 
@@ -19,35 +26,6 @@ LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
 def decode(data: bytes) -> tuple[Image.Image, str]:
     with opened(data, LIMITS) as (image, name):
         return upright_rgb(image), name
-
-
-def box(*brands: bytes) -> bytes:
-    """The first box of a file of the family of MP4."""
-    return (12 + 4 * len(brands)).to_bytes(4, "big") + b"ftyp" + brands[0] + bytes(4) + b"".join(brands[1:]) + bytes(64)
-
-
-@pytest.mark.parametrize(
-    ("data", "kind"),
-    [
-        (box(b"heic", b"mif1", b"MiHB", b"MiHE", b"MiPr", b"miaf", b"heic", b"tmap"), "HEIC"),  # an iPhone
-        (box(b"heix", b"mif1", b"heix"), "HEIC"),
-        (box(b"mif1", b"mif1", b"heic"), "HEIC"),
-        (box(b"msf1", b"hevc"), "HEIC"),
-        (b"\xff\x0a" + bytes(50), "JPEG XL"),
-        (b"\0\0\0\x0cJXL \r\n\x87\n", "JPEG XL"),
-        (box(b"isom", b"iso2", b"avc1", b"mp41"), "a video"),
-        (box(b"qt  ", b"qt  "), "a video"),
-        (b"\x1a\x45\xdf\xa3\x9fB\x86\x81\x01", "a video"),
-        (b"%PDF-1.7\n", "PDF"),
-        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "SVG"),
-        (b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE svg [', "SVG"),
-    ],
-)
-def test_a_file_that_people_send_by_mistake_is_named(data, kind):
-    with pytest.raises(UnsupportedType) as refusal:
-        sniff(data)
-    hint = HEIC_HINT if kind == "HEIC" else ""
-    assert refusal.value.detail == f"This is {kind}. Send JPEG, PNG, WebP, GIF, BMP, TIFF or AVIF.{hint}"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +37,7 @@ def test_an_avif_is_known_by_any_of_its_brands(brands):
 
 @pytest.mark.parametrize(
     "data",
-    [box(b"crx ", b"crx ", b"isom"), b"<?xml version='1.0'?><html>", b"<html><svg>", b"ftyp", b"\xff", b"\0" * 64],
+    [b"\xff", b"\0" * 64, b"\x9a\x11\x02\xfe", b"RIFF\0\0\0\0ACON"],
 )
 def test_other_bytes_are_no_image_of_an_accepted_type(data):
     with pytest.raises(UnsupportedType, match=r"This is not an image of an accepted type: JPEG, .* or AVIF\.$"):
@@ -125,3 +103,82 @@ def test_damaged_files_decode_or_are_refused_and_nothing_else(format, data):
     except (UnsupportedType, UnusableImage):
         return
     assert image.mode == "RGB"
+
+
+STAR = Path("docs/star.jpg").read_bytes()
+PICTURE = Image.open(BytesIO(STAR)).convert("RGB").resize((135, 99))
+JPEGS = [STAR] + [
+    encode(image, "JPEG", **options)
+    for image in (PICTURE, PICTURE.convert("L"), grain())
+    for options in (
+        {}, {"progressive": True}, {"restart_marker_blocks": 3}, {"progressive": True, "restart_marker_rows": 1},
+        {"quality": 100, "subsampling": 0}, {"optimize": True},
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("whole", JPEGS)
+def test_a_jpeg_that_lacks_its_end_alone_has_all_pixels_and_one_that_lacks_more_is_called_cut(whole):
+    pixels = decode(whole)[0].tobytes()
+    bare = whole[:-2]
+    for behind in (b"", b"\xff", bytes(64), bytes(5000), b"SEFHe\0\0\0" + bytes(range(200)), FILM):
+        assert decode(bare + behind)[0].tobytes() == pixels
+    for missing in (1, 2, 3, 5, 8, 20, 50, 300, len(bare) // 2):
+        for behind in (b"", bytes(500)):
+            with suppress(UnusableImage):  # of bytes that are missing and change no pixel, it may be taken
+                assert decode(bare[:-missing] + behind)[0].tobytes() == pixels
+    with pytest.raises(UnusableImage, match=f"^{CUT}$"):
+        decode(bare[: len(bare) // 2])
+
+
+def test_a_progressive_jpeg_without_its_last_scans_is_called_cut():
+    data = encode(PICTURE, "JPEG", progressive=True)
+    for scan in range(2, 10):
+        with pytest.raises(UnusableImage, match=CUT):
+            decode(data[: [found.start() for found in re.finditer(rb"\xff\xda", data)][scan]])
+
+
+def test_a_jpeg_without_an_end_is_compared_no_more_often_than_its_size_allows(monkeypatch):
+    parsed = []
+    monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile.load_end", lambda self: parsed.append(self.size))
+    decode(STAR)
+    assert len(parsed) == 1
+    decode(STAR[:-2])
+    assert len(parsed) == 1 + 1 + 8
+    monkeypatch.setattr("app.images.decode._PIXELS_COMPARED", 1)
+    decode(STAR[:-2])
+    assert len(parsed) == 10 + 1 + 2
+
+
+@pytest.mark.parametrize("format", sorted({*SAMPLES} - {"JPEG"}))
+def test_a_cut_file_is_called_cut_and_a_broken_one_is_not(format):
+    whole = SAMPLES[format]
+    for size in range(40, len(whole) * 3 // 4, 97):
+        with pytest.raises(UnusableImage, match=f"^{CUT}$"):
+            decode(whole[:size])
+
+
+@pytest.mark.parametrize("compression", ["tiff_lzw", "tiff_deflate", "jpeg", "packbits"])
+def test_a_cut_tiff_is_called_cut_whatever_its_compression(compression):
+    whole = encode(PICTURE, "TIFF", compression=compression)
+    for size in range(40, len(whole) * 9 // 10, len(whole) // 20):
+        with pytest.raises(UnusableImage, match=CUT):
+            decode(whole[:size])
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (patched(jpeg(), frame_at(jpeg()), b"\x0c"), "^This kind of JPEG is not supported: 12 bits. Save it"),
+        (patched(jpeg(), frame_at(jpeg()) + 1, b"\0\0"), "not supported: a height behind its data"),
+        (patched(jpeg(), frame_at(jpeg()) - 3, b"\xc3"), "not supported: lossless"),
+        (b"\xff\xd8\xff\xf7" + b"\0\x0b\x08\0\x10\0\x10\x01\x01\x11\0\xff\xd9", "not supported: JPEG-LS"),
+        (b"\xff\xd8\xff broken", "^This looks like JPEG but cannot be decoded"),
+        (b"\xff\xd8\xff\xe0" + b"\0\x04ab" + b"no marker" * 9, "^This looks like JPEG but cannot be decoded"),
+        (jpeg()[:200], CUT),
+        (SAMPLES["PNG"][:60] + b"x" * 20 + SAMPLES["PNG"][80:], "^This looks like PNG but cannot be decoded"),
+    ],
+)
+def test_an_unsupported_a_broken_and_a_cut_image_are_told_apart(data, said):
+    with pytest.raises(UnusableImage, match=said):
+        decode(data)

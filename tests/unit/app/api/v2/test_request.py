@@ -74,12 +74,13 @@ def test_encoded_images_arrive_in_any_pieces(contents, cuts):
 
 
 @pytest.mark.parametrize("data", [PIXELS.tolist(), PIXELS.ravel().tolist()])
-def test_pixels_in_json_are_flat_or_nested_and_unknown_parameters_are_kept(data):
-    more = {"id": "a", "parameters": {"mine": [1], "priority": 1}, "strange": 1}
-    found, images = read(json.dumps({**head_of(shape=[2, 2, 3, 3], data=data), **more}).encode())
+def test_pixels_in_json_are_flat_or_nested_and_what_clients_add_is_kept(data):
+    more = {"id": "a", "parameters": {"priority": 1, "content_type": "np"}}
+    head = head_of(shape=[2, 2, 3, 3], data=data, content_type="np")
+    found, images = read(b"\xef\xbb\xbf" + json.dumps({**head, **more}).encode())
     assert np.array_equal(np.stack(images), PIXELS)
     assert all(image.base is None for image in images)  # so that one kept in the store keeps no other
-    assert (found.id, found.parameters, found.outputs) == ("a", {"mine": [1], "priority": 1}, None)
+    assert (found.id, found.parameters, found.outputs) == ("a", more["parameters"], None)
 
 
 @pytest.mark.parametrize(("shape", "nested"), [([2], False), ([2, 1], False), ([2, 1], True)])
@@ -125,6 +126,24 @@ def test_members_that_may_be_missing_may_be_null():
         (head_of(shape=[1], datatype="BYTES", data=[7], content_type="base64"), "must be 1 strings"),
         (head_of(shape=[1], datatype="BYTES", data=[["eA=="]], content_type="base64"), "must be 1 strings"),
         (head_of(shape=[1, 2, 3, 3], shared_memory_region="a"), "Shared memory is not supported"),
+        (
+            {**head_of(shape=[1]), "parameters": {"atention": True}},
+            "atention is not a parameter of a request: is attention meant?",
+        ),
+        (
+            {**head_of(shape=[1]), "parameters": {"top_k": 2}},
+            "top_k is not a parameter of a request, which takes attention,",
+        ),
+        ({**head_of(shape=[1]), "output": []}, "output is not a member of a request: is outputs meant?"),
+        (head_of(shape=[1], binary_size=1), "binary_size is not a parameter of an input"),
+        (
+            {**head_of(shape=[1]), "outputs": [{"name": "a", "class_count": 1}]},
+            "class_count is not a member of an output",
+        ),
+        (
+            {**head_of(shape=[1]), "outputs": [{"name": "a", "parameters": {"clasification": 1}}]},
+            "is classification meant?",
+        ),
         ({"inputs": [{"name": "zzz", "shape": [1], "datatype": "UINT8"}]}, "unexpected inference input 'zzz'"),
         ({"inputs": head_of(shape=[1, 2, 3, 3])["inputs"] * 2}, "input 'images' 2 times"),
     ],
@@ -134,7 +153,7 @@ def test_an_invalid_head_is_refused_with_the_reason(head, reason):
         read(json.dumps(head).encode())
 
 
-INVALID_JSON = (b"", b"{", b"\xff\xfe", b"[" * 100_000, b"NaN", b'{"inputs": NaN}')
+INVALID_JSON = (b"", b"{", b"\xff\xfe", b"[" * 100_000, b"NaN", b'{"inputs": NaN}', b'{"id": "a", "id": "b"}')
 LENGTHS = ("0", "-1", "1e3", "x", "", "²", str(MAX_HEAD_BYTES + 1), "9" * 30, "9" * 5000)
 
 
@@ -142,6 +161,7 @@ LENGTHS = ("0", "-1", "1e3", "x", "", "²", str(MAX_HEAD_BYTES + 1), "9" * 30, "
     ("body", "length", "reason"),
     [
         *((body, None, "not what the protocol describes") for body in INVALID_JSON),
+        (b"\xff\xd8\xff\xe0", None, "This is JPEG: send it with its own content type"),
         *((b"{}", length, "inference header size should be in range") for length in LENGTHS),
         (b"{}", "3", "in range (1, 2), got: 3"),  # it ends too early
         (b" " * (MAX_JSON_BYTES + 1), None, "send tensors in binary"),
