@@ -1,7 +1,7 @@
 import pytest
 from pydantic import ValidationError
 
-from app.settings import Settings, unknown_variables, variable
+from app.settings import Settings, described, not_arguments, unknown_variables, variable
 
 NO_PREFIXES = ["vit", "/", "/vit/", "//vit", "/a//b", "/vit?x", "/vit#x", "/v it", "/v%69t", "/./a", "/a/..", "/é"]
 NO_ORIGINS = [
@@ -72,3 +72,34 @@ def test_a_user_of_make_reads_the_words_of_make(monkeypatch):
     assert [*map(variable, words)] == ["VIT_PORT", "VIT_BUNDLE", "VIT_DEVICE", "VIT_MAX_BATCH"]
     monkeypatch.setenv("MAKELEVEL", "1")
     assert [*map(variable, words)] == ["PORT", "BUNDLE", "DEVICE", "VIT_MAX_BATCH"]
+
+
+def test_help_has_every_setting_with_its_default_and_its_meaning():
+    lines = described().splitlines()
+    for name, field in Settings.model_fields.items():
+        line = next(line for line in lines if line.startswith(f"VIT_{name.upper()} ("))
+        default = "app/demo" if name == "bundle" else field.default
+        assert line.endswith(f"({default if default not in (None, '', ()) else 'none'})")
+        said = lines[lines.index(line) + 1]
+        assert (field.description or "").replace("`", "").startswith(said.strip())
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("--port 9111", "--port is no argument: settings are variables of the environment. Is VIT_PORT=9111 "),
+        ("--port=9111 --host 0.0.0.0", "Is VIT_PORT=9111 VIT_HOST=0.0.0.0 python -m app meant?"),
+        ("--max-bach=4 --reload", "Is VIT_MAX_BATCH=4 python -m app meant?"),
+        ("VIT_LOG_LEVEL=debug", "Is VIT_LOG_LEVEL=debug python -m app meant?"),
+        ("--device --gpu 1", "Is VIT_DEVICE=... VIT_GPU=1 python -m app meant?"),
+        ("app/demo", "Is VIT_BUNDLE=app/demo python -m app meant?"),
+        ("--api-keys=secret", "Is VIT_API_KEYS=... python -m app meant?"),
+        ("--store redis://user:secret@host", "Is VIT_STORE=... python"),
+        ("--workers 4", "--workers is no argument: settings are variables of the environment. --help lists"),
+    ],
+)  # fmt: skip
+def test_arguments_are_refused_with_the_settings_that_may_be_meant(given, meant):
+    said = not_arguments(given.split())
+    assert meant in said
+    assert "secret" not in said
