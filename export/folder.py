@@ -19,6 +19,7 @@ from app.settings import Settings
 from export.folder_labels import folder_labels
 from export.image_spec import image_spec
 from export.images import Images
+from export.place import check_pictures
 from export.progress import bars
 from model.checkpoints.checkpoint import Checkpoint
 
@@ -41,8 +42,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     one of these folders.
     Raises ValueError when images are too few, or some folders are labels and others are not.
     """
-    if not folder.is_dir():
-        raise ValueError(f"--pictures {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
+    check_pictures(folder)
     files = sorted(file for file in visible_files(folder) if file.suffix.lower() in SUFFIXES)
     parts = {file: file.relative_to(folder).parts for file in files}
     folders = {of_file[0] for of_file in parts.values() if len(of_file) > 1}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from export.folder import SUFFIXES, visible_files
+from export.place import check_labelled_images
 from model.checkpoints.tensors import first_few
 
 TRAIN, HELD_OUT = "train", "val"
@@ -36,12 +37,10 @@ def list_images(images: Path, *, labelled: bool = True) -> Listing:
     are relative to its folder. Unless `labelled`, images have the label "", and may lie in no folder.
     Raises ValueError, with the reason.
     """
+    check_labelled_images(images)
     if images.is_dir():
         return _of_folder(images, labelled=labelled)
-    if images.suffix.lower() == ".csv" and images.is_file():
-        return _of_csv(images, labelled=labelled)
-    what = "is neither a folder nor a CSV file" if images.exists() else "does not exist"
-    raise ValueError(f"--images {images}: this {what}")
+    return _of_csv(images, labelled=labelled)
 
 
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:

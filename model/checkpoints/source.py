@@ -9,19 +9,8 @@ from typing import Any
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.files import weights_files
 from model.checkpoints.weights import Stored, open_weights, read_json
-
-# The names that hubs give to weights; a folder's or a repository's are the first that it has.
-WEIGHT_FILES = (
-    "model.safetensors",
-    "model.safetensors.index.json",
-    "open_clip_model.safetensors",
-    "pytorch_model.bin",
-    "open_clip_pytorch_model.bin",
-)
-SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]}  # patterns of the files that it lists
-LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt")  # suffixes in a folder without any of those names
-
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
 Names = Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]
@@ -35,7 +24,7 @@ class Source:
 
         Raises CheckpointError for anything else.
         """
-        self.file, *others = _weights_files(path)
+        self.file, *others = weights_files(path)
         self.name = name or (path.resolve().name if path.is_dir() else Path(path.name.removesuffix(".tar")).stem)
         self.folder = self.file.parent
         opened = open_weights(self.file)
@@ -104,22 +93,3 @@ class Source:
         if twice := sorted(self._stored.keys() & more.keys()):
             raise CheckpointError(f"{self.file.name} and {file.name} both have {twice[0]}: name the file to load")
         self._stored |= more
-
-
-def _weights_files(path: Path) -> list[Path]:
-    """A file itself; in a folder the file with a hub's name, else the only one or two, the larger first."""
-    if path.is_file():
-        return [path]
-    for name in WEIGHT_FILES:
-        if (path / name).is_file():
-            return [path / name]
-    if not path.exists():
-        raise CheckpointError(f"{path} does not exist")
-    files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
-    if not files and (path / "manifest.json").is_file():
-        raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
-    if not files:
-        raise CheckpointError(f"{path} has no weights, such as model.safetensors or a file that ends in .pth or .pt")
-    if len(files) > 2:
-        raise CheckpointError(f"{path} has {len(files)} files with weights: name one, such as {min(files)}")
-    return sorted(files, key=lambda file: file.stat().st_size, reverse=True)

@@ -133,7 +133,7 @@ def test_refusals_are_one_clear_line_and_leave_nothing(checkpoint, tmp_path, arg
 
 
 def test_an_error_of_the_disk_is_one_line(checkpoint, monkeypatch):
-    with pytest.raises(SystemExit, match=r"^not exported: .*Not a directory"):
+    with pytest.raises(SystemExit, match=r"^not exported: .*toy\.safetensors is not a folder, so"):
         main(["--checkpoint", str(checkpoint), "--out", str(checkpoint / "bundles" / "toy")])
     monkeypatch.setattr("model.checkpoints.load.Source", Mock(side_effect=PermissionError("Permission denied")))
     with pytest.raises(SystemExit, match=r"^not inspected: Permission denied$"):
