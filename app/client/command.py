@@ -103,8 +103,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m app.client",
         description="Send images to a service, and write the labels that it gives them.",
         epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
-        "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, if "
-        "there is an --out.",
+        "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "
+        "if there is an --out.",
     )
     add = parser.add_argument
     add("server", type=_address, help="address of the service, such as http://localhost:8000")
