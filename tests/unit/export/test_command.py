@@ -37,6 +37,7 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert manifest.precision == "fp16"
     assert manifest.overrides == {"name": "mine", "image_size": "32,48"}
     message = capsys.readouterr().out
+    assert message.startswith(f"{out}: mine in fp16, ")
     assert "Largest difference to PyTorch" in message
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
     assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
