@@ -5,24 +5,33 @@ PARITY := .venv-parity
 BENCH := .venv-bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --constraint constraints.txt --python-platform linux \
 	--python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
-VERSION := $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' app/main.py)
+VERSION := $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' app/settings.py)
 PORT ?= $(or $(VIT_PORT),8000)
 BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
-.PHONY: help serve setup export fit test quick lint check format bench bench-servers faults catalogue mutation fuzz wire schema overload \
-	rolling soak parity study image lock demo
+TARGETS := help serve setup export fit test quick lint check format bench bench-servers faults catalogue mutation fuzz wire schema \
+	overload rolling soak parity study image lock demo
+.PHONY: $(TARGETS)
+
+# Nothing that is given is ignored in silence: neither a variable of the command line nor a word after a target.
+GIVEN := $(strip $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
+quoted = '$(subst ','\'',$(1))'
+ifneq ($(GIVEN)$(filter-out $(TARGETS) $(VENV)/%,$(MAKECMDGOALS)),)
+REFUSED := $(shell $(PYTHON) make_variables.py $(call quoted,$(MAKECMDGOALS)) $(call quoted,$(GIVEN)))
+$(if $(REFUSED),$(error $(REFUSED)))
+endif
 
 help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 serve: $(VENV)/.$(if $(filter cuda,$(DEVICE)),cuda,serve)  ## [BUNDLE=folder] [PORT=8000] [DEVICE=cuda]: install what serving needs (no torch) and serve
-	VIT_BUNDLE="$(BUNDLE)" VIT_PORT=$(PORT) $(if $(DEVICE),VIT_DEVICE=$(DEVICE)) $(BIN)/python -m app
+	BY_MAKE=yes VIT_BUNDLE="$(BUNDLE)" VIT_PORT=$(PORT) $(if $(DEVICE),VIT_DEVICE=$(DEVICE)) exec $(BIN)/python -m app
 
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
-test: $(VENV)/.dev  ## run all tests
+test: $(VENV)/.dev  ## [TESTS_MAY_SKIP=no] [CONTAINERS=script]: install everything a developer needs and run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing and start no program: within a minute
@@ -30,6 +39,9 @@ quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing an
 		tests/unit tests/test_architecture.py  # a test that is skipped halfway leaves sockets open
 
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(foreach name,$(2),$(if $($(name)),,$(error make $(1) needs $(name)=; `make help` lists what it takes))))
+asks = $(if $(filter $(1),$(MAKECMDGOALS)),$(foreach name,$(2),$(if $(filter-out yes no,$($(name))),$(error $(name) takes yes, not $($(name))))))
+$(call asks,export,REPLACE CALIBRATE)
+$(call asks,fit,REPLACE)
 $(call needs,export,CHECKPOINT OUT)
 $(call needs,fit,IMAGES OUT $(if $(filter-out probe finetune,$(METHOD)),,CHECKPOINT))
 EXPORT = $(if $(LABELS),--labels "$(LABELS)") $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) \

@@ -1,5 +1,7 @@
 """`python -m app`: run the server with settings from VIT_* variables. Signals end the process until the server runs.
 
+make hands on SIGTERM alone; a process that it has started notices by itself that make was killed.
+
 This file imports nothing that takes long. Until `exit_at_signals` is entered, SIGINT ends the process with a traceback,
 and SIGTERM is lost on process 1 of a container: the kernel drops a signal for process 1 that has no handler.
 """
@@ -7,17 +9,47 @@ and SIGTERM is lost on process 1 of a container: the kernel drops a signal for p
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
+
+EXIT_WRONG_SETTING = 2
+PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 def main() -> None:
+    if os.environ.get("BY_MAKE") and sys.platform == "linux":
+        end_with_parent()
     with exit_at_signals():
+        if sys.argv[1:]:
+            answer(sys.argv[1:])
         from app import server  # takes half a second, in which a signal may come
 
         loaded = server.load()
     server.serve(*loaded)
+
+
+def answer(arguments: list[str]) -> NoReturn:
+    """End with the settings or the version on standard output, or say what is meant by other arguments."""
+    from app.settings import VERSION, described, not_arguments
+
+    if {"-h", "--help"} & {*arguments}:
+        print(described())  # noqa: T201
+    elif "--version" in arguments:
+        print(f"vit-serve {VERSION}")  # noqa: T201
+    else:
+        print(f"cannot start: {not_arguments(arguments)}", file=sys.stderr)  # noqa: T201
+        sys.exit(EXIT_WRONG_SETTING)
+    sys.exit()
+
+
+def end_with_parent() -> None:
+    """Have the kernel send SIGTERM when the process that has started this one ends, however it ends."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 @contextmanager

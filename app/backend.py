@@ -17,6 +17,7 @@ from app.lifecycle import Lifecycle
 from app.machine import allowed_memory
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
+from app.telemetry.start import start_log
 
 
 class Backend:
@@ -25,6 +26,7 @@ class Backend:
     def __init__(self, *, settings: Settings) -> None:
         """Raises BundleError when there is no bundle; what else can be wrong is raised by `model`."""
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
+        start_log.info("reading %s", settings.bundle)
         self.bundle = load_bundle(settings.bundle)
         self.intake = open_intake(settings=settings, spec=self.bundle.manifest.image)
         self.batcher = Batcher()
@@ -38,6 +40,7 @@ class Backend:
             max_memory=allowed_memory() - self.intake.max_memory - of_store,
             wait=self._rest_is_loaded.wait,
         )
+        start_log.info("starting the processes that decode images")
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.intake.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)

@@ -38,13 +38,12 @@ from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer
 from app.maps.distance import RunningDistance
-from app.settings import Settings
+from app.settings import VERSION, Settings
 from app.stores.store import open_store
 from app.telemetry.metrics import watch_event_loop
 
 log = logging.getLogger(__name__)
 
-VERSION = "1.0.0"  # the only place; `make image` writes it on the image
 HTTP = "http/protobuf"
 OTLP_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
 ROUTERS = [

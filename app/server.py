@@ -27,6 +27,7 @@ from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
 from app.settings import Settings, take_away, unknown_variables, variable
 from app.telemetry.logs import configure
+from app.telemetry.start import start_log, told_if_slow
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -59,13 +60,15 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     allow_open_files(4 * settings.max_connections)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
     try:
-        with ExitStack() as undone:
+        with told_if_slow(), ExitStack() as undone:
             ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
             sockets = [undone.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
+            start_log.info("loading libraries")
             from app.backend import Backend
 
             backend = Backend(settings=settings)
             undone.callback(backend.stop)
+            start_log.info("loading the web framework")
             from app.main import create_app  # with FastAPI it takes half a second, in which the model loads
 
             app = create_app(settings, backend=backend)

@@ -2,8 +2,10 @@
 
 import os
 import re
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
+from textwrap import fill
 from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, SecretStr, field_validator
@@ -11,11 +13,18 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import is_meant
 
+VERSION = "1.0.0"  # the only place; `make image` writes it on the image
 DEMO_BUNDLE = Path(__file__).parent / "demo"
 MAX_THUMBNAIL_PX = 2048
+_ALIKE = 0.75  # from 0 to 1: so much a name has to be like a setting's for that to be meant
+_INDENT = "    "
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")  # RFC 6454, 6.2
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_USAGE = """\
+usage: [VIT_PORT=8000 ...] python -m app
+
+Serve a bundle over HTTP. Settings are variables of the environment, here with their defaults."""
 _OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameters of `make serve`
 # Variables that libraries read by themselves, often inherited from another service, and what they would do here.
 # Those of OpenTelemetry are documented and stay. ORT_ and the engines' other variables are for those who look for a
@@ -48,7 +57,7 @@ class Settings(BaseSettings):
     """Port to listen on"""
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 0
     """Separate port for `/metrics` and the probes; 0: they are at `VIT_PORT`"""
-    api_keys: SecretStr | None = None
+    api_keys: Annotated[SecretStr | None, Field(repr=False)] = None
     """Comma-separated API keys. If set, requests must send one; probes and the page need none"""
     api_keys_file: Path | None = None
     """File with more API keys, one per line"""
@@ -185,3 +194,32 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
     known = [f"VIT_{field.upper()}" for field in Settings.model_fields]
     unknown = [name for name in names if name.startswith("VIT_") and name not in known]
     return [f"{name} is not a setting and has no effect{is_meant(name, known)}" for name in unknown]
+
+
+def described() -> str:
+    """Every setting with its default and its meaning, for a terminal."""
+    lines = [_USAGE]
+    for name, field in Settings.model_fields.items():
+        default = os.path.relpath(DEMO_BUNDLE) if field.default == DEMO_BUNDLE else field.default
+        meaning = fill(
+            (field.description or "").replace("`", ""), 100, initial_indent=_INDENT, subsequent_indent=_INDENT
+        )
+        lines += ["", f"VIT_{name.upper()} ({default if default not in (None, '', ()) else 'none'})", meaning]
+    return "\n".join(lines)
+
+
+def not_arguments(given: Sequence[str]) -> str:
+    """Why `given` is refused on the command line, with the settings that may be meant."""
+    fields = {name.upper(): field for name, field in Settings.model_fields.items()}
+    words = [word for argument in given for word in argument.split("=", 1)]
+    meant = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name = word.lstrip("-").upper().replace("-", "_").removeprefix("VIT_")
+        if word.startswith(("-", "VIT_")) and (near := get_close_matches(name, fields, n=1, cutoff=_ALIKE)):
+            shown = fields[near[0]].repr and not following.startswith("-")
+            meant.append(f"VIT_{near[0]}={following if shown else '...'}")
+    if not meant and Path(given[0]).exists():
+        meant = [f"VIT_BUNDLE={given[0]}"]
+    question = f" Is {' '.join(meant)} python -m app meant?" if meant else ""
+    first = given[0].partition("=")[0]
+    return f"{first} is no argument: settings are variables of the environment.{question} --help lists all of them"

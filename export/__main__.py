@@ -1,15 +1,16 @@
-"""`python -m export`: export/command.py, after what takes seconds to import."""
+"""`python -m export`: export/command.py."""
 
 import gc
 import sys
 
-from export.progress import working
-
 if __name__ == "__main__":
     gc.set_threshold(100_000)  # PyTorch's exporter makes millions of objects that live
-    with working("starting", leave=False):
-        from export.command import main
     try:
+        from export.command import main
+
         main(sys.argv[1:])
+    except KeyboardInterrupt:
+        print("interrupted: nothing was written", file=sys.stderr)  # noqa: T201
+        sys.exit(130)  # as shells have it: 128 and the number of SIGINT
     finally:
         gc.freeze()  # or the interpreter would look at all of them again when it ends, for 1.5 seconds

@@ -5,6 +5,10 @@ from typing import NoReturn
 
 from export.messages import worded
 
+PRECISIONS = ("fp32", "bf16", "int8", "fp16")  # app/bundle.py has them too, and takes most of a second to import
+METHODS = ("probe", "finetune", "pretrain", "masked")  # of export/fit/methods.py, which needs PyTorch
+FROM_SCRATCH = ("pretrain", "masked")  # those that begin without a checkpoint
+
 CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
 
 
@@ -30,8 +34,8 @@ def image_size(text: str) -> str:
 
 
 def assignment(text: str) -> tuple[str, str]:
-    """The parts of "name=value". Raises ValueError."""
+    """The parts of "name=value"."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise ValueError
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE, such as heads=12")
     return name, value

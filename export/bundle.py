@@ -37,6 +37,7 @@ from export.known_answer import known_answer
 from export.onnx_file import cast_apart, externalise, part
 from export.parity import check_parity
 from export.pictures.model_pictures import model_pictures
+from export.place import check_bundle_place
 from export.precision import model_for
 from export.progress import working
 from export.trace import trace
@@ -70,24 +71,14 @@ def write_bundle(
     the graphs do not compute what the model computes; ValueError when its numbers do not fit `precision` or cannot be
     calibrated. After an error nothing new is left on disk, and what was at `out` is still there.
     """
-    _check_place(out, replace=replace)
+    check_bundle_place(out, replace=replace)
     if calibrate:
         _check_calibration(checkpoint, images)
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(out) as folder:
         manifest = _fill(folder, checkpoint, precision, images, calibrate=calibrate)
-        _check_place(out, replace=replace)  # again, as another export may have taken it meanwhile
+        check_bundle_place(out, replace=replace)  # again, as another export may have taken it meanwhile
     return manifest
-
-
-def _check_place(out: Path, *, replace: bool) -> None:
-    """Raises FileExistsError unless `out` is free, or may be replaced: never a person's own files."""
-    if not out.exists():
-        return
-    if not (out / MANIFEST).is_file() and not (out.is_dir() and not any(out.iterdir())):
-        raise FileExistsError(f"{out} exists and is no bundle, so it stays as it is: give another --out")
-    if not replace:
-        raise FileExistsError(f"{out} exists; --replace replaces it")
 
 
 def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:

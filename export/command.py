@@ -9,18 +9,18 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from shlex import quote
-from typing import get_args
+from typing import TYPE_CHECKING
 
-from app.bundle import Manifest, Precision
-from export.arguments import CHECKPOINT, Parser, add_set, image_size
+from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size
 from export.fit.command import fit, fit_parser
 from export.messages import stop, tell
 from export.progress import working
-from model.checkpoints import load_checkpoint
+from export.refusals import check_export, check_inspect
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.describe import about_weights, report
-from model.checkpoints.load import describe_checkpoint
-from model.checkpoints.zero_shot import PROMPT
+from model.checkpoints.labels import PROMPT
+
+if TYPE_CHECKING:
+    from app.bundle import Manifest
 
 
 def main(arguments: list[str]) -> None:
@@ -33,6 +33,13 @@ def main(arguments: list[str]) -> None:
 
 
 def inspect(options: argparse.Namespace) -> None:
+    try:
+        check_inspect(options)
+    except ValueError as error:
+        stop(f"not inspected: {error}")
+    with working("starting", leave=False):
+        from model.checkpoints.describe import report
+        from model.checkpoints.load import describe_checkpoint
     try:
         description = describe_checkpoint(
             options.checkpoint,
@@ -53,11 +60,17 @@ def inspect(options: argparse.Namespace) -> None:
 
 
 def export(options: argparse.Namespace) -> None:
+    try:
+        check_export(options)
+    except ValueError as error:
+        stop(f"not exported: {error}")
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it when it is imported, not later
     with working("starting", leave=False):
         from export.bundle import write_bundle
         from export.folder import read_folder
         from export.parity import ParityError
+        from model.checkpoints import load_checkpoint
+        from model.checkpoints.describe import about_weights
 
     for name in ("torch.onnx", "onnxscript"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -87,8 +100,8 @@ def export(options: argparse.Namespace) -> None:
     parity = manifest.parity
     gives = f"{len(manifest.labels):,} labels" if manifest.labels else "embeddings alone, as there is no head"
     tell(
-        f"{options.out}: {manifest.name}, {manifest.layers} layers, {gives}. Largest difference to PyTorch on "
-        f"{parity.pictures} images: embedding {parity.embedding:.0e}"
+        f"{options.out}: {manifest.name} in {manifest.precision}, {manifest.layers} layers, {gives}. Largest "
+        f"difference to PyTorch on {parity.pictures} images: embedding {parity.embedding:.0e}"
         + (f" and logits {parity.logits:.0e} (both relative)" if parity.logits is not None else " (relative)")
         + f", attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
@@ -107,7 +120,7 @@ def export(options: argparse.Namespace) -> None:
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
 
 
-def measured(manifest: Manifest) -> Iterator[str]:
+def measured(manifest: "Manifest") -> Iterator[str]:
     if agreement := manifest.agreement:
         other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (
@@ -163,7 +176,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True, help="folder to write, such as bundles/NAME")
     parser.add_argument(
         "--precision",
-        choices=get_args(Precision),
+        choices=PRECISIONS,
         default="fp32",
         help="bf16 and int8 are for CPUs, fp16 is for CUDA (default: fp32). The export measures how often answers stay "
         "the same.",

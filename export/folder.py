@@ -21,6 +21,7 @@ from app.settings import Settings
 from export.folder_labels import BY_NUMBER, folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
+from export.place import check_pictures
 from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.tensors import first_few
@@ -44,8 +45,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     one of these folders.
     Raises ValueError when images are too few, or some folders are labels and others are not.
     """
-    if not folder.is_dir():
-        raise ValueError(f"--pictures {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
+    check_pictures(folder)
     found, repeated, unread = walk(folder)
     files = [file for file in found if file.suffix.lower() in SUFFIXES]
     parts = {file: file.parts[len(folder.parts) :] for file in files}

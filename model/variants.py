@@ -15,6 +15,14 @@ SIZES: dict[str, tuple[int, int, int, int]] = {
 }
 PATCH_SIZES = (8, 14, 16, 32)
 VARIANTS: tuple[str, ...] = tuple(f"{size}/{patch}" for size in SIZES for patch in PATCH_SIZES)
+# The choices of appendix D.4, as fields of ViTConfig. The paper's relative positions are keys of an attention of their
+# own; these are BEiT's biases, which serve the same end.
+POSITIONS: dict[str, dict[str, Any]] = {
+    "none": {"positions": "none"},
+    "1-D": {"positions": "learned"},
+    "2-D": {"positions": "learned_2d"},
+    "relative": {"positions": "none", "relative_bias": True},
+}
 
 
 def variant(

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from app.errors import ServiceError
-from app.main import VERSION
-from app.settings import DEMO_BUNDLE, Settings
+from app.settings import DEMO_BUNDLE, VERSION, Settings
 from app.stores.memory import bytes_of
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx
-import numpy as np
 
 from app.client.client import Answer, Client, NotTheService, ServiceProblem
 from app.client.walk import read_file
@@ -56,17 +55,18 @@ class Bulk:
         """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
 
         Raises GivenUp, ServiceProblem if no single image is the reason, and OSError if something cannot be written.
-        Images without an outcome are not recorded then.
+        Images without an outcome are not recorded then. After KeyboardInterrupt, requests in work are not waited for.
         """
-        with ThreadPoolExecutor(concurrency) as pool:
-            try:
-                for task in as_completed([pool.submit(self._send, part) for part in _parts(images)]):
-                    for image, result in task.result().items():
-                        record(image, result)
-            except BaseException:
-                self._ended.set()
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        pool = ThreadPoolExecutor(concurrency)
+        try:
+            for task in as_completed([pool.submit(self._send, part) for part in _parts(images)]):
+                for image, result in task.result().items():
+                    record(image, result)
+        except BaseException as error:
+            self._ended.set()
+            pool.shutdown(wait=not isinstance(error, KeyboardInterrupt), cancel_futures=True)
+            raise
+        pool.shutdown()
 
     def _send(self, images: Sequence[str]) -> dict[str, Answer]:
         """The result of each image. Its files are complete then."""
@@ -80,6 +80,8 @@ class Bulk:
         answers = self._each(contents, self._ask)
         results |= answers
         if self.embeddings:
+            import numpy as np  # takes a moment, and nothing else of the client needs it
+
             good = {image: contents[image] for image, result in answers.items() if not result.error}
             embedded = self._each(good, self.client.embed_all) if self.model.manifest.labels else answers
             for image in good:

@@ -17,7 +17,7 @@ from app.client.files import image_files
 from app.client.output import OtherRun, Output
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
-SOME_FAILED, GAVE_UP = 1, 2  # exit statuses
+SOME_FAILED, GAVE_UP, INTERRUPTED = 1, 2, 130  # exit statuses; the last as of programs that SIGINT ends
 LASTING = range(400, 500)  # statuses of an image that another run would get too. It is asked again after any other
 HINTS = {
     401: "the service wants an API key: give it with --key or VIT_API_KEY",
@@ -35,14 +35,17 @@ def main(arguments: list[str]) -> int:
     try:
         with closing(output):
             return _run(options, images, output)
+    except KeyboardInterrupt:
+        done = sum(image in output.failed for image in images)
+        again = ". The same command goes on from here" if options.out else ""
+        _tell(f"interrupted: {done:,} of {len(images):,} images done{again}")
+        return INTERRUPTED
     except OtherRun as other:
         sys.exit(f"not started: {other}")
     except (GivenUp, OSError, ServiceProblem) as stopped:
         reason = str(stopped)
         if isinstance(stopped, ServiceProblem) and (hint := HINTS.get(stopped.problem.status)):
             reason = f"{hint} ({stopped})"
-    except KeyboardInterrupt:
-        reason = "interrupted. The same command goes on from here"
     _tell(f"given up: {reason}")
     return GAVE_UP
 
@@ -99,8 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m app.client",
         description="Send images to a service, and write the labels that it gives them.",
-        epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, and "
-        "2 if it stopped before the end. The same command then goes on where it stopped, if there is an --out.",
+        epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
+        "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "
+        "if there is an --out.",
     )
     add = parser.add_argument
     add("server", type=_address, help="address of the service, such as http://localhost:8000")

@@ -15,6 +15,7 @@ from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores
 from app.settings import Settings
+from app.telemetry.start import start_log
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +34,7 @@ def open_model(
     Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for a device or an engine
     that does not work, and its subclass WrongAnswer when it does not compute the known answer of the bundle.
     """
+    start_log.info("checking the files of the bundle")
     with ThreadPoolExecutor(1) as checker:
         checked = checker.submit(bundle.check_files)
         try:
@@ -61,6 +63,7 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
             with failures_as_device_errors("OpenVINO cannot run this bundle"):
                 if not find_spec("openvino"):
                     raise DeviceError("OpenVINO is not installed")
+                start_log.info("opening the model in OpenVINO")
                 from app.inference.openvino import OpenVinoEngine  # each engine takes a moment to import, and memory
 
                 return on_cpu(OpenVinoEngine, streams=True)
@@ -69,12 +72,14 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
                 raise
             log.warning("%s; ONNX Runtime is used instead", error)
     with failures_as_device_errors("ONNX Runtime cannot run this bundle"):
+        start_log.info("opening the model in ONNX Runtime")
         from app.inference.onnxruntime import OnnxEngine
 
         return on_cpu(OnnxEngine)
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
+    start_log.info("opening the model on the GPU")
     from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest
@@ -90,6 +95,7 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
         memory_bytes=settings.gpu_memory_bytes,
     )
     model = Model(engine=engine, known=KnownImage(manifest.known_answer, manifest.image.size), max_batch=max_batch)
+    start_log.info("recording the model's graphs, and asking each for the known answer")
     engine.warm_up(model)
     return model
 
@@ -124,5 +130,6 @@ def _on_cpu(
         weights=weights,
     )
     wait()
+    start_log.info("asking the model for the known answer, and measuring it")
     model.warm_up(max_memory)
     return model

@@ -3,25 +3,28 @@
 import argparse
 from pathlib import Path
 
-from export.arguments import CHECKPOINT, Parser, add_set, assignment, image_size
-from export.fit.methods import FROM_SCRATCH, RECIPES, describe, recipe
-from export.fit.report.folder import PAGE
-from export.fit.run import NotReported, run
+from export.arguments import CHECKPOINT, FROM_SCRATCH, METHODS, Parser, add_set, assignment, image_size
 from export.messages import stop, tell
-from model.checkpoints import load_checkpoint
+from export.progress import working
+from export.refusals import check_fit
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.describe import about_weights
-from model.checkpoints.families.native import FAMILY
-from model.checkpoints.tensors import pair
-from model.fit.pretrain import POSITIONS
 from model.preprocessing import Preprocessing
-from model.variants import VARIANTS, variant
+from model.variants import POSITIONS, VARIANTS, variant
 
 IMAGE_SIZE = "224,224"  # pixels
 MIDDLE = (0.5, 0.5, 0.5)  # pixels become numbers from -1 to 1, as in vit_jax
 
 
 def fit(options: argparse.Namespace) -> None:
+    try:
+        check_fit(options)
+    except ValueError as error:
+        stop(f"not learned: {error}")
+    with working("starting", leave=False):
+        from export.fit.methods import recipe
+        from export.fit.report.folder import PAGE
+        from export.fit.run import NotReported, run
+        from model.checkpoints.describe import about_weights
     try:
         chosen = recipe(options.method, options.recipe, seed=options.seed)
         source = _source(options)
@@ -54,19 +57,10 @@ def fit(options: argparse.Namespace) -> None:
 
 def _source(options: argparse.Namespace) -> Description:
     """The checkpoint, or the network without weights. Raises CheckpointError or ValueError."""
+    from model.checkpoints import load_checkpoint
+
     if options.method in FROM_SCRATCH:
-        if options.checkpoint or not options.from_scratch:
-            raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
-        if options.set or options.without:
-            option = "--set" if options.set else "--without"
-            raise ValueError(
-                f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none"
-            )
         return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions or "1-D")
-    if options.from_scratch or not options.checkpoint:
-        raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")
-    if options.positions:
-        raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")
     size = {"image_size": options.image_size} if options.image_size else {}
     overrides = dict(options.set) | size
     return load_checkpoint(options.checkpoint, overrides=overrides, head_of_zeros=True, without=options.without)
@@ -74,6 +68,9 @@ def _source(options: argparse.Namespace) -> Description:
 
 def scratch(name: str, *, image_size: str | None, positions: str) -> Description:
     """A variant such as "S/16" without weights, for images of "height,width" pixels. Raises ValueError."""
+    from model.checkpoints.families.native import FAMILY
+    from model.checkpoints.tensors import pair
+
     size = pair([int(side) for side in (image_size or IMAGE_SIZE).split(",")])
     return Description(
         name=name,
@@ -92,13 +89,20 @@ def scratch(name: str, *, image_size: str | None, positions: str) -> Description
     )
 
 
+class FitParser(Parser):
+    def format_help(self) -> str:
+        from export.fit.methods import describe
+
+        self.epilog = f"recipes, with their defaults:\n{describe()}"
+        return super().format_help()
+
+
 def fit_parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = FitParser(
         prog="python -m export fit",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Learn the labels of your own images. The result is a checkpoint, which `python -m export "
         "--checkpoint FILE`\nturns into a bundle, and a report beside it.",
-        epilog=f"recipes, with their defaults:\n{describe()}",
     )
     parser.add_argument("checkpoint", nargs="?", help=CHECKPOINT)
     add_set(parser)
@@ -119,7 +123,7 @@ def fit_parser() -> argparse.ArgumentParser:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="checkpoint to write: NAME.safetensors")
     parser.add_argument(
         "--method",
-        choices=tuple(RECIPES),
+        choices=METHODS,
         default="probe",
         help="probe: only a linear head, in closed form, in one pass over the images (default). finetune: every "
         "weight, step by step. pretrain: a network from scratch. masked: the same without labels, by the colours of "

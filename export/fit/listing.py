@@ -20,6 +20,7 @@ from export.fit.labelled import (
 )
 from export.fit.table import of_csv
 from export.folder_labels import label_of
+from export.place import check_labelled_images
 from export.walk import SUFFIXES, walk
 from model.checkpoints.tensors import first_few
 
@@ -30,12 +31,10 @@ def list_images(images: Path, *, labelled: bool = True) -> Listing:
     In a folder an image has the name of the first folder below as its label, however deep it lies in it. Unless
     `labelled`, images have the label "", and may lie in no folder. Raises ValueError, with the reason.
     """
+    check_labelled_images(images)
     if images.is_dir():
         return _of_folder(images, labelled=labelled)
-    if images.suffix.lower() == ".csv" and images.is_file():
-        return of_csv(images, labelled=labelled)
-    what = "is neither a folder nor a CSV file" if images.exists() else "does not exist"
-    raise ValueError(f"--images {images}: this {what}")
+    return of_csv(images, labelled=labelled)
 
 
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:

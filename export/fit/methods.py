@@ -25,7 +25,6 @@ RECIPES: dict[str, type[Recipe]] = {
     "pretrain": PretrainRecipe,
     "masked": MaskedRecipe,
 }
-FROM_SCRATCH = ("pretrain", "masked")  # methods that begin without a checkpoint
 ROOM = 8 / 7  # sides of images from which crops are taken, to those of the crops: 256 to 224
 SEED = "seed"
 CHOSEN = "auto"  # in place of a value that the method chooses, which is None in its recipe

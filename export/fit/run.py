@@ -17,6 +17,7 @@ from export.fit.report.page import Report
 from export.fit.split import Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
+from export.place import check_file_place
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.families.native import FAMILY, save
 from model.checkpoints.imagenet import names_of
@@ -24,7 +25,6 @@ from model.checkpoints.tensors import first_few
 from model.fit.fitted import Fitted
 from model.fit.masked import MaskedRecipe
 
-SUFFIX = ".safetensors"
 UNEVEN = 10  # times as many images of one label as of another are worth a word
 FEW = 100  # held-out images
 
@@ -42,12 +42,7 @@ def run(
     With `strict`, an image that cannot be used is an error; with `replace`, `out` is replaced.
     Raises ValueError, FileExistsError or OSError, and leaves what is at `out`; NotReported once `out` is written.
     """
-    if out.suffix != SUFFIX:
-        raise ValueError(f"--out {out}: the name must end in {SUFFIX}")
-    if images.is_dir() and out.resolve().is_relative_to(images.resolve()):
-        raise ValueError(f"--out {out}: it lies among the images; its report would become a label")
-    if out.exists() and not replace:
-        raise FileExistsError(f"{out} exists; --replace replaces it")
+    check_file_place(out, images, replace=replace)
     listing = list_images(images, labelled=not isinstance(recipe, MaskedRecipe))
     once = split(listing)
     with workspace(out.with_suffix(".work")) as work:

@@ -1,11 +1,13 @@
 """The contents of a checkpoint, in every format of its file."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
-from model.vit import VisionTransformer
+
+if TYPE_CHECKING:
+    from model.vit import VisionTransformer  # needs PyTorch, which takes seconds to import
 
 
 class CheckpointError(Exception):
@@ -44,4 +46,4 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Description):
-    model: VisionTransformer  # in eval mode
+    model: "VisionTransformer"  # in eval mode

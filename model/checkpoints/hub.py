@@ -6,7 +6,7 @@ huggingface_hub downloads them, so its cache, HF_ENDPOINT, HF_TOKEN and HF_HUB_O
 from pathlib import Path
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.source import SHARDS, WEIGHT_FILES, may_hold_weights
+from model.checkpoints.files import SHARDS, WEIGHT_FILES, may_hold_weights
 
 SCHEME = "hf://"
 # What loaders read beside weights.

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.imagenet import names_of, version_of
 
+PLACE = "{}"
+PROMPT = "This is a photo of {}."
 NONE = "none"  # in place of a file: number the classes
 UNNAMED = "numbered, as the checkpoint has no names"
 NAME_THEM = "--labels FILE names them."
@@ -82,6 +84,12 @@ def read(path: Path) -> tuple[str, ...]:
     except (ValueError, csv.Error, RecursionError) as error:
         raise CheckpointError(f"{path.name} cannot be read as labels: {error}") from None
     return tuple(" ".join(name.split()) for name in names)
+
+
+def check_prompts(prompts: Iterable[str]) -> None:
+    """Raises CheckpointError for a sentence without a place for the label."""
+    if wrong := next((prompt for prompt in prompts if PLACE not in prompt), None):
+        raise CheckpointError(f'--prompt "{wrong}" has no {PLACE} in place of the label, as in "{PROMPT}"')
 
 
 def _from_csv(text: str) -> list[str]:

@@ -14,10 +14,8 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.labels import NONE, from_file
+from model.checkpoints.labels import NONE, PLACE, PROMPT, check_prompts, from_file
 
-PLACE = "{}"
-PROMPT = "This is a photo of {}."
 PIPELINE = "transformers' zero-shot-image-classification"  # where PROMPT is the default
 BATCH = 64  # texts
 VOCABULARIES = ("tokenizer.json", "vocab.json", "*.model")  # without one, transformers makes an empty tokeniser
@@ -28,8 +26,7 @@ def with_classes(description: Description, *, given: str, prompts: tuple[str, ..
     """The labels of the file `given` as classes. Raises CheckpointError for labels or prompts that cannot be used."""
     if given == NONE:
         raise CheckpointError(f"--labels none: {description.architecture} has no classes to number, only your labels")
-    if wrong := next((prompt for prompt in prompts if PLACE not in prompt), None):
-        raise CheckpointError(f'--prompt "{wrong}" has no {PLACE} in place of the label, as in "{PROMPT}"')
+    check_prompts(prompts)
     labels = from_file(Path(given))
     if not labels.names:
         raise CheckpointError(f"{Path(given).name} has no labels")

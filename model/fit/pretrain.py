@@ -2,7 +2,6 @@
 
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from model.config import ViTConfig
 from model.fit.augment import FROM_NOTHING, Augmentation
@@ -15,15 +14,6 @@ from model.fit.optimiser import linear, optimiser
 from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.snapshot import Snapshot, identity
 from model.preprocessing import Preprocessing
-
-# The choices of appendix D.4, as fields of ViTConfig. The paper's relative positions are keys of an attention of their
-# own; these are BEiT's biases, which serve the same end.
-POSITIONS: dict[str, dict[str, Any]] = {
-    "none": {"positions": "none"},
-    "1-D": {"positions": "learned"},
-    "2-D": {"positions": "learned_2d"},
-    "relative": {"positions": "none", "relative_bias": True},
-}
 
 
 @dataclass(frozen=True, kw_only=True)

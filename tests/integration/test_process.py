@@ -17,7 +17,7 @@ import pytest
 
 from app.errors import CannotStart
 from app.main import create_app
-from app.settings import Settings
+from app.settings import DEMO_BUNDLE, Settings
 from tests.benchmarks.peak import peak_mib
 from tests.benchmarks.server import running
 from tests.load.connection import Connection, file_part, form, post
@@ -84,6 +84,20 @@ def test_it_logs_whether_batches_fit_the_memory(tmp_path, serve, monkeypatch, ca
     assert said.levelno == level
     assert said.getMessage().startswith("memory: the model needs about")
     assert mebibytes > 512 or best == {"classify": 1, "explain": 1}
+
+
+def test_a_start_names_its_steps(serve, caplog):
+    """app/server.py lets the lines through when they come late."""
+    caplog.set_level(logging.INFO)
+    with serve(engine="onnxruntime"):
+        steps = [record.getMessage() for record in caplog.records if record.name == "app.start"]
+    assert steps == [
+        f"reading {DEMO_BUNDLE}",
+        "starting the processes that decode images",
+        "checking the files of the bundle",
+        "opening the model in ONNX Runtime",
+        "asking the model for the known answer, and measuring it",
+    ]
 
 
 def test_collecting_garbage_does_not_walk_through_the_whole_service():

@@ -8,7 +8,8 @@ from model.config import ViTConfig
 from model.fit.augment import Augmentation
 from model.fit.masked import MaskedRecipe, masked
 from model.fit.network import initialised
-from model.fit.pretrain import POSITIONS, PretrainRecipe, pretrain
+from model.fit.pretrain import PretrainRecipe, pretrain
+from model.variants import POSITIONS
 from model.vit import VisionTransformer
 from tests.study.images import PRE_TRAINING, shapes
 from tests.support import samples

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 
 from model.config import ViTConfig
-from model.fit.pretrain import POSITIONS
+from model.variants import POSITIONS
 from tests.benchmarks.record import Row, Rows
 from tests.study.backbone import LARGE, SIDE, SMALL, Backbone
 from tests.study.run import Run

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from app.settings import VERSION
+
 # The signal goes to the thread that is waited for, so that it interrupts nothing in the main thread.
 INTERRUPTED = """
 import signal, threading, time
@@ -20,6 +22,14 @@ with exit_at_signals():
     thread = threading.Thread(target=interrupt)
     thread.start()
     thread.join()
+"""
+MADE = """
+import os, subprocess, sys
+program = "import time; from app.__main__ import *; end_with_parent(); print('set', flush=True); time.sleep(60)"
+child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+os.kill(os.getpid(), 9)
 """
 THROUGH = """
 import signal, threading
@@ -53,3 +63,33 @@ def test_no_import_that_takes_long_comes_before_it():
 def test_nothing_of_it_is_left_behind():
     done = run(THROUGH)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_it_ends_when_make_is_killed():
+    """`run` returns when nobody holds the output any more; the child would for a minute."""
+    done = run(MADE)
+    assert done.returncode == -signal.SIGKILL
+    assert done.stdout.strip().isdecimal()
+
+
+@pytest.mark.parametrize(
+    ("argument", "status", "out", "error"),
+    [
+        ("--help", 0, "usage: ", ""),
+        ("--version", 0, f"vit-serve {VERSION}\n", ""),
+        ("--port=1", 2, "", "cannot start: --port is no argument"),
+    ],
+)
+def test_arguments_are_answered_without_the_service(argument, status, out, error):
+    program = f"""
+import sys
+sys.argv[1:] = ["{argument}"]
+for name in ("numpy", "PIL", "fastapi", "uvicorn", "onnxruntime"): sys.modules[name] = None
+from app.__main__ import main
+main()
+"""
+    done = run(program)
+    assert done.returncode == status
+    assert (done.stdout[: len(out)], done.stderr[: len(error)]) == (out, error)
+    assert done.stdout == "" or done.stderr == ""

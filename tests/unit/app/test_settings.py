@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.settings import OF_LIBRARIES, Settings, take_away, unknown_variables, variable
+from app.settings import OF_LIBRARIES, Settings, described, not_arguments, take_away, unknown_variables, variable
 
 NO_PREFIXES = ["vit", "/", "/vit/", "//vit", "/a//b", "/vit?x", "/vit#x", "/v it", "/v%69t", "/./a", "/a/..", "/é"]
 NO_ORIGINS = [
@@ -120,3 +120,34 @@ def test_a_library_reads_no_variable_that_is_not_known_here(package):
     matches = (match for file in folder.rglob("*.py") for match in READS.findall(file.read_text()))
     found = {name for match in matches for name in match if name and not name.startswith("OTEL_")}
     assert found - MAY_ACT[package] <= {*OF_LIBRARIES}
+
+
+def test_help_has_every_setting_with_its_default_and_its_meaning():
+    lines = described().splitlines()
+    for name, field in Settings.model_fields.items():
+        line = next(line for line in lines if line.startswith(f"VIT_{name.upper()} ("))
+        default = "app/demo" if name == "bundle" else field.default
+        assert line.endswith(f"({default if default not in (None, '', ()) else 'none'})")
+        said = lines[lines.index(line) + 1]
+        assert (field.description or "").replace("`", "").startswith(said.strip())
+    assert max(map(len, lines)) <= 100
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("--port 9111", "--port is no argument: settings are variables of the environment. Is VIT_PORT=9111 "),
+        ("--port=9111 --host 0.0.0.0", "Is VIT_PORT=9111 VIT_HOST=0.0.0.0 python -m app meant?"),
+        ("--max-bach=4 --reload", "Is VIT_MAX_BATCH=4 python -m app meant?"),
+        ("VIT_LOG_LEVEL=debug", "Is VIT_LOG_LEVEL=debug python -m app meant?"),
+        ("--device --gpu 1", "Is VIT_DEVICE=... VIT_GPU=1 python -m app meant?"),
+        ("app/demo", "Is VIT_BUNDLE=app/demo python -m app meant?"),
+        ("--api-keys=secret", "Is VIT_API_KEYS=... python -m app meant?"),
+        ("--store redis://user:secret@host", "Is VIT_STORE=... python"),
+        ("--workers 4", "--workers is no argument: settings are variables of the environment. --help lists"),
+    ],
+)  # fmt: skip
+def test_arguments_are_refused_with_the_settings_that_may_be_meant(given, meant):
+    said = not_arguments(given.split())
+    assert meant in said
+    assert "secret" not in said

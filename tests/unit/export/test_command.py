@@ -48,6 +48,7 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert manifest.precision == "fp16"
     assert manifest.overrides == {"name": "mine", "image_size": "32,48", "without": "projector.*"}
     message = capsys.readouterr().out
+    assert message.startswith(f"{out}: mine in fp16, ")
     assert "Largest difference to PyTorch" in message
     assert "\nLeft out, as training leaves it beside weights: criterion.weight.\n" in message
     assert "\nLeft out by hand: projector.*.\n" in message
@@ -148,7 +149,7 @@ def test_refusals_are_one_clear_line_and_leave_nothing(checkpoint, tmp_path, arg
 
 
 def test_an_error_of_the_disk_is_one_line(checkpoint, monkeypatch):
-    with pytest.raises(SystemExit, match=r"^not exported: .*Not a directory"):
+    with pytest.raises(SystemExit, match=r"^not exported: .*toy\.safetensors is not a folder, so"):
         main(["--checkpoint", str(checkpoint), "--out", str(checkpoint / "bundles" / "toy")])
     monkeypatch.setattr("model.checkpoints.load.Source", Mock(side_effect=PermissionError("Permission denied")))
     with pytest.raises(SystemExit, match=r"^not inspected: Permission denied$"):

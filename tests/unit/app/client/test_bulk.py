@@ -5,6 +5,7 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from app.client.bulk import BYTES, IMAGES, Bulk, file_of
 from app.client.client import Client
 from app.client.command import main
+from app.client.output import Output
 from tests.unit.app.client.conftest import TYPE, as_json, problem
 
 HTML = b"<html>Please log in</html>"
@@ -258,6 +260,27 @@ def test_a_model_without_labels_gives_embeddings_and_rows_without_labels(service
 def test_a_folder_that_cannot_be_made_ends_the_run(service, images, capsys):
     assert run(service, images, "--maps", str(images / "1.png")) == (2, {})
     assert f"given up: [Errno 17] File exists: '{images}/1.png'" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_says_what_is_done_and_waits_for_no_answer(service, images, capsys, monkeypatch):
+    answered, write = Event(), Output.write
+
+    def outcome(image):
+        assert image != b"8.png" or answered.wait(60)
+        return service.result(image)
+
+    def interrupted(output, image, result):
+        write(output, image, result)
+        if image.endswith("7.png"):
+            raise KeyboardInterrupt
+
+    service.answers["/classify"] = outcome
+    monkeypatch.setattr(Output, "write", interrupted)
+    status, recorded = run(service, images)
+    answered.set()
+    assert (status, len(recorded)) == (130, IMAGES)
+    said = f"interrupted: {IMAGES} of 10 images done. The same command goes on from here\n"
+    assert capsys.readouterr().err.endswith(said)
 
 
 def test_requests_have_few_images_and_few_bytes(service, images):

@@ -1,6 +1,7 @@
 """app/client/command.py: one sentence says what is wrong with a command."""
 
 import runpy
+import subprocess
 import sys
 from typing import get_args
 
@@ -51,3 +52,21 @@ def test_missing_packages_are_named_with_how_to_install_them(package, monkeypatc
         f"not started: {package} is missing: install what the client needs with `make setup`, or with "
         "`pip install --group client`"
     )
+
+
+def test_ctrl_c_while_it_is_imported_is_one_line():
+    """As what is imported catches KeyboardInterrupt here, libraries may."""
+    program = """
+import os, runpy, signal, sys
+class Interrupting:
+    def find_spec(self, name, path, target=None):
+        if name == "httpx":
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except BaseException:
+                raise ImportError
+sys.meta_path.insert(0, Interrupting())
+runpy.run_module("app.client", run_name="__main__")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted: no image was sent\n")

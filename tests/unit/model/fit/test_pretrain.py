@@ -9,8 +9,8 @@ import torch
 from model.fit.augment import Augmentation
 from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.network import initialised
-from model.fit.pretrain import POSITIONS, PretrainRecipe, pretrain
-from model.variants import variant
+from model.fit.pretrain import PretrainRecipe, pretrain
+from model.variants import POSITIONS, variant
 from tests.support.runs import same_weights
 from tests.support.samples import PREPROCESSING, SIZE, squares
 

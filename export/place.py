@@ -1,0 +1,53 @@
+"""Where a command reads and writes: what is wrong there can be said before anything is computed. Without torch."""
+
+import os
+from pathlib import Path
+
+MANIFEST = "manifest.json"  # app/bundle.py has it too, and takes most of a second to import
+SUFFIX = ".safetensors"
+
+
+def check_bundle_place(out: Path, *, replace: bool) -> None:
+    """Raises OSError unless `out` is free, or may be replaced: never a person's own files."""
+    _check_parent(out)
+    if not out.exists():
+        return
+    if not (out / MANIFEST).is_file() and not (out.is_dir() and not any(out.iterdir())):
+        raise FileExistsError(f"{out} exists and is no bundle, so it stays as it is: give another --out")
+    if not replace:
+        raise FileExistsError(f"{out} exists; --replace replaces it")
+
+
+def check_file_place(out: Path, images: Path, *, replace: bool) -> None:
+    """Raises ValueError or OSError unless a checkpoint and its report can be written at `out`."""
+    if out.suffix != SUFFIX:
+        raise ValueError(f"--out {out}: the name must end in {SUFFIX}")
+    if images.is_dir() and out.resolve().is_relative_to(images.resolve()):
+        raise ValueError(f"--out {out}: it lies among the images; its report would become a label")
+    _check_parent(out)
+    if out.is_dir():
+        raise IsADirectoryError(f"--out {out}: this is a folder")
+    if out.exists() and not replace:
+        raise FileExistsError(f"{out} exists; --replace replaces it")
+
+
+def check_labelled_images(images: Path) -> None:
+    """Raises ValueError unless `images` is a folder or a CSV."""
+    if not images.is_dir() and not (images.suffix.lower() == ".csv" and images.is_file()):
+        what = "is neither a folder nor a CSV file" if images.exists() else "does not exist"
+        raise ValueError(f"--images {images}: this {what}")
+
+
+def check_pictures(folder: Path) -> None:
+    """Raises ValueError unless `folder` is one."""
+    if not folder.is_dir():
+        raise ValueError(f"--pictures {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
+
+
+def _check_parent(out: Path) -> None:
+    """Raises OSError unless the folders above `out` are there or can be made."""
+    parent = next(folder for folder in out.parents if folder.exists())
+    if not parent.is_dir():
+        raise NotADirectoryError(f"{parent} is not a folder, so {out} cannot be in it: give another --out")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise PermissionError(f"{parent} may not be written to: give another --out")

@@ -1,0 +1,109 @@
+"""What a command can refuse at once, from its options and the disk. PyTorch, which takes seconds to import, is not."""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from export.arguments import FROM_SCRATCH
+from export.place import check_bundle_place, check_file_place, check_labelled_images, check_pictures
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.files import weights_files
+from model.checkpoints.hub import SCHEME
+from model.checkpoints.labels import NONE, check_prompts, read
+
+
+def check_export(options: argparse.Namespace) -> None:
+    """Raises ValueError, as all of these, with every reason."""
+    _check(
+        partial(_check_facts, options),
+        partial(check_bundle_place, options.out, replace=options.replace),
+        partial(_check_checkpoint, options.checkpoint),
+        partial(_check_prompts, options),
+        partial(_check_labels, options.labels),
+        partial(_check_images, options),
+    )
+
+
+def check_inspect(options: argparse.Namespace) -> None:
+    _check(
+        partial(_check_facts, options),
+        partial(_check_checkpoint, options.checkpoint),
+        partial(_check_prompts, options),
+        partial(_check_labels, options.labels),
+    )
+
+
+def check_fit(options: argparse.Namespace) -> None:
+    _check(
+        partial(_check_facts, options),
+        partial(_check_method, options),
+        partial(check_labelled_images, options.images),
+        partial(check_file_place, options.out, options.images, replace=options.replace),
+        partial(_check_checkpoint, options.checkpoint),
+    )
+
+
+def _check(*checks: Callable[[], None]) -> None:
+    reasons = []
+    for check in checks:
+        try:
+            check()
+        except (CheckpointError, OSError, ValueError) as error:
+            reasons.append(str(error))
+    if reasons:
+        raise ValueError("; ".join(reasons))
+
+
+def _check_facts(options: argparse.Namespace) -> None:
+    """No fact has two values."""
+    facts = [("--set", name) for name, _ in options.set]
+    if getattr(options, "image_size", None):
+        facts.append(("--set", "image_size"))
+    facts += [("--recipe", name) for name, _ in getattr(options, "recipe", ())]
+    if twice := [f"{option} {name}" for (option, name), count in Counter(facts).items() if count > 1]:
+        raise ValueError(f"{twice[0]}: it is given twice")
+
+
+def _check_checkpoint(checkpoint: str | None) -> None:
+    """Those of the hub are not looked for."""
+    if checkpoint and not checkpoint.startswith(SCHEME):
+        for file in weights_files(Path(checkpoint)):
+            file.open("rb").close()
+
+
+def _check_prompts(options: argparse.Namespace) -> None:
+    check_prompts(options.prompt)
+    if options.prompt and options.labels is None:
+        raise ValueError(
+            "--prompt TEXT is for CLIP and SigLIP, and needs --labels FILE with the labels to choose among"
+        )
+
+
+def _check_labels(labels: str | None) -> None:
+    if labels not in (None, NONE):
+        read(Path(labels))
+
+
+def _check_images(options: argparse.Namespace) -> None:
+    if options.pictures:
+        check_pictures(options.pictures)
+    elif options.calibrate:
+        raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
+
+
+def _check_method(options: argparse.Namespace) -> None:
+    """The method begins with what is given: a checkpoint, or a network from scratch."""
+    if options.method in FROM_SCRATCH:
+        if options.checkpoint or not options.from_scratch:
+            raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
+        if options.set or options.without:
+            option = "--set" if options.set else "--without"
+            raise ValueError(
+                f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none"
+            )
+    elif options.from_scratch or not options.checkpoint:
+        raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")
+    elif options.positions:
+        raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")

@@ -1,0 +1,101 @@
+"""export/refusals.py: what a command refuses at once, which is before PyTorch and its own libraries are imported."""
+
+import json
+import subprocess
+import sys
+from typing import get_args
+
+import pytest
+
+from app import bundle
+from export.arguments import METHODS, PRECISIONS
+from export.fit.methods import RECIPES
+from export.place import MANIFEST
+
+TOY = "model/demo/shapes.safetensors"
+# Commands, and how each is refused.
+REFUSED = [
+    ("--checkpoint nowhere.npz --out {tmp}/free", "not exported: nowhere.npz does not exist"),
+    ("--checkpoint app/demo --out {tmp}/free", "not exported: app/demo is a bundle, so it is exported already"),
+    ("--checkpoint {tmp}/empty --out {tmp}/free", "not exported: {tmp}/empty has no weights"),
+    ("--checkpoint {toy} --out app/demo", "not exported: app/demo exists; --replace replaces it"),
+    ("--checkpoint {toy} --out {tmp} --replace", "not exported: {tmp} exists and is no bundle, so it stays as it is"),
+    ("--checkpoint {toy} --out {toy}", "not exported: {toy} exists and is no bundle, so it stays as it is"),
+    ("--checkpoint {toy} --out {toy}/a", "not exported: {toy} is not a folder, so {toy}/a cannot be in it"),
+    ("{export} --labels none.txt", "not exported: none.txt cannot be read as labels: No such"),
+    ("{export} --labels {tmp}/bytes", "not exported: {tmp}/bytes cannot be read as labels: it"),
+    ("{export} --labels {tmp}", "not exported: {tmp} cannot be read as labels: Is a directory"),
+    ("{export} --labels none --prompt cat", 'not exported: --prompt "cat" has no {{}} in place'),
+    ("{export} --prompt {{}}", "not exported: --prompt TEXT is for CLIP and SigLIP, and needs "),
+    ("{export} --pictures {tmp}/no", "not exported: --pictures {tmp}/no: this does not exist"),
+    ("{export} --pictures {toy}", "not exported: --pictures {toy}: this is not a folder"),
+    ("{export} --calibrate", "not exported: --calibrate needs labelled images: --pictures"),
+    ("{export} --set heads=3 --set heads=4", "not exported: --set heads: it is given twice"),
+    ("{export} --image-size 8 --set image_size=9", "not exported: --set image_size: it is giv"),
+    ("--checkpoint no --out app/demo", "not exported: app/demo exists; --replace replaces it; no does not exist"),
+    ("{export} --precision int4", "argument --precision: invalid choice: 'int4'"),
+    ("{export} --set heads", "argument --set: 'heads' is not NAME=VALUE, such as heads=12."),
+    ("--out {tmp}/free", "the following arguments are required: --checkpoint."),
+    ("inspect nowhere.npz", "not inspected: nowhere.npz does not exist"),
+    ("inspect {toy} --labels none.txt", "not inspected: none.txt cannot be read as labels: No such file"),
+    ("fit {toy} --images {tmp}/no --out {tmp}/a.safetensors", "not learned: --images {tmp}/no: this does not exist"),
+    ("fit {toy} --images {toy} --out {tmp}/a.safetensors", "not learned: --images {toy}: this is neither a fold"),
+    ("fit nowhere --images {tmp}/empty --out {tmp}/a.safetensors", "not learned: nowhere does not exist"),
+    ("fit {toy} --images {tmp}/empty --out {tmp}/a.pth", "not learned: --out {tmp}/a.pth: the name must"),
+    ("fit {toy} --images {tmp} --out {tmp}/a.safetensors", "not learned: --out {tmp}/a.safetensors: it lies am"),
+    ("fit {toy} --images {tmp}/empty --out {toy}", "not learned: {toy} exists; --replace replaces it"),
+    ("fit {toy} --images {tmp}/empty --out {tmp}/folder.safetensors --replace", "not learned: --out {tmp}/folder"),
+    ("fit {toy} --images {tmp}/empty --out {toy}/a.safetensors", "not learned: {toy} is not a folder"),
+    ("fit {toy} --images {tmp}/empty --out {tmp}/a.safetensors --method full", "argument --method: invalid choice"),
+    ("fit --images {tmp}/empty --out {tmp}/a.safetensors", "not learned: --method probe begins with a checkpoint"),
+]  # fmt: skip
+PROGRAM = """
+import json, sys
+for name in ("torch", "onnx", "onnxruntime", "numpy", "pydantic", "PIL"): sys.modules[name] = None
+from contextlib import redirect_stderr
+from io import StringIO
+from export.command import main
+for arguments in json.loads(sys.stdin.read()):
+    error = StringIO()
+    try:
+        with redirect_stderr(error):
+            main(arguments)
+    except SystemExit as end:
+        print(json.dumps(end.code if isinstance(end.code, str) else error.getvalue()))
+"""
+
+
+@pytest.fixture(scope="module")
+def refusals(tmp_path_factory) -> dict[str, tuple[str, str]]:
+    """What each command says, and how it should begin: all in one process, without what takes long to import."""
+    folder = tmp_path_factory.mktemp("refusals")
+    (folder / "empty").mkdir()
+    (folder / "folder.safetensors").mkdir()
+    (folder / "bytes").write_bytes(b"a\xff\n")
+    names = {"tmp": folder, "toy": TOY, "export": f"--checkpoint {TOY} --out {folder}/free"}
+    commands = [command.format(**names).split() for command, _ in REFUSED]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input=json.dumps(commands),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    said = [json.loads(line) for line in done.stdout.splitlines()]
+    return {
+        command: (sentence, refusal.format(**names)) for (command, refusal), sentence in zip(REFUSED, said, strict=True)
+    }
+
+
+@pytest.mark.parametrize("command", [command for command, _ in REFUSED])
+def test_what_can_be_known_at_once_is_refused_before_pytorch_is_imported(refusals, command):
+    said, refusal = refusals[command]
+    assert said.startswith(refusal)
+    assert said.rstrip().count("\n") == 0
+
+
+def test_what_is_written_twice_to_be_there_at_once_is_the_same():
+    assert get_args(bundle.Precision) == PRECISIONS
+    assert tuple(RECIPES) == METHODS
+    assert bundle.MANIFEST == MANIFEST

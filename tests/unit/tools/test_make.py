@@ -1,0 +1,114 @@
+"""The Makefile and make_variables.py: nothing that is given to make is ignored, and killing make ends the server."""
+
+import re
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings
+from make_variables import HELP, SETTING
+
+STAND_IN = """#!/bin/sh
+echo "$PPID" "$VIT_BUNDLE" "$@"
+exec sleep 60
+"""
+
+
+def made(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What make would run, and its error. Everything is installed."""
+    installed = [f"--assume-old=.venv/.{name}" for name in ("serve", "export", "dev")]
+    return subprocess.run(
+        ["make", "--dry-run", "--no-print-directory", *installed, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin", **environment},
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "refusal"),
+    [
+        ("serve CHECKPOINT=my-model/", "CHECKPOINT is not a variable of make serve, which takes BUNDLE=, PORT=, DEV"
+         "ICE=. Export it first: make export CHECKPOINT=... OUT=bundles/NAME"),
+        ("serve BUNDEL=bundles/a", "BUNDEL is not a variable of make serve: is BUNDLE meant?"),
+        ("serve bundle=bundles/a", "bundle is not a variable of make serve: is BUNDLE meant?"),
+        ("serve HOST=0.0.0.0", "HOST is not a variable of make serve: is VIT_HOST meant?"),
+        ("serve VIT_MAX_BACH=4", "VIT_MAX_BACH is not a variable of make serve: is VIT_MAX_BATCH meant?"),
+        ("export CHECKPOINT=a OUT=b LABLES=c", "LABLES is not a variable of make export: is LABELS meant?"),
+        ("export CHECKPOINT=a OUT=b PRECISON=int8", "PRECISON is not a variable of make export: is PRECISION meant?"),
+        ("export CHECKPOINT=a BUNDLE=b", "OUT= is the bundle to write, and make serve BUNDLE= serves it"),
+        ("fit CHECKPOINT=a IMAGES=b OUT=c LABELS=d", "REPLACE=. It is one of make export"),
+        ("export CHECKPOINT=a OUT=b REPLACE=true", "REPLACE takes yes, not true"),
+        ("export CHECKPOINT=a OUT=b CALIBRATE=1", "CALIBRATE takes yes, not 1"),
+        ("fit CHECKPOINT=a IMAGES=b OUT=c REPLACE=YES", "REPLACE takes yes, not YES"),
+        ("check test SECONDS=3", "SECONDS is not a variable of make check test, which takes TESTS_MAY_SKIP="),
+        ("test V=1", "Variables for other programs stand before make: V=... make test"),
+        ("PORT=1", "PORT is not a variable of make help, which takes no variables. It is one of make serve"),
+        ("sreve", "sreve is not a target of make: is serve meant?"),
+        ("serve app/demo", "app/demo is not a target of make; `make help` lists them"),
+    ],
+)  # fmt: skip
+def test_what_would_be_ignored_is_refused(given, refusal):
+    done = made(*given.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert refusal in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "run"),
+    [
+        (["serve", "BUNDLE=my bundles/a", "PORT=1"], {}, 'VIT_BUNDLE="my bundles/a" VIT_PORT=1  exec'),
+        (["serve", "VIT_MAX_BATCH=4", "VIT_PORT=2"], {}, "VIT_PORT=2  exec"),
+        (["serve"], {"VIT_PORT": "3", "VIT_X": "", "BUNDEL": "x", "REPLACE": "true"}, "VIT_PORT=3  exec"),
+        (["-j4", "-k", "check", "test"], {}, "pytest"),
+        (["quick", "test", "TESTS_MAY_SKIP=no"], {"MAKEFLAGS": "k"}, "pytest"),
+        (["PYTHON=python3", "PIP_INDEX_URL=https://a", "lint"], {}, "ruff"),
+        (["export", "CHECKPOINT=a", "OUT=b", "PROMPT=it's a {} = b", "OPTIONS=--set heads=6"], {}, "--set heads=6"),
+        (["export", "serve", "CHECKPOINT=a", "OUT=b", "BUNDLE=b"], {}, "-m app"),
+        (["export", "CHECKPOINT=a", "OUT=b", "REPLACE=no", "CALIBRATE="], {}, '--out "b"'),
+    ],
+)
+def test_what_is_known_runs(given, environment, run):
+    done = made(*given, **environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run in done.stdout
+
+
+def test_nothing_of_a_value_or_a_name_is_run(tmp_path):
+    made("serve", f"A$(touch {tmp_path}/a)`touch {tmp_path}/b`;touch {tmp_path}/c=1", f"BUNDLE=';touch {tmp_path}/d")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_settings_are_those_of_the_service():
+    assert SETTING.findall(Path("app/settings.py").read_text()) == [*Settings.model_fields]
+
+
+def test_every_variable_that_a_recipe_uses_is_in_the_help_of_its_target():
+    text = Path("Makefile").read_text()
+    helped = dict(HELP.findall(text))
+    defined = {*re.findall(r"^([A-Z_]+) :?=", text, re.MULTILINE), "MAKEFILE_LIST"}
+    recipes = re.findall(r"^([a-z-]+):.*## .*\n((?:\t.*\n)+)", text, re.MULTILINE)
+    used = {(target, name) for target, recipe in recipes for name in re.findall(r"\$\(([A-Z_]+)\)", recipe)}
+    assert {
+        (target, name) for target, name in used if name not in defined and f"{name}=" not in helped[target]
+    } == set()
+    assert ("serve", "BUNDLE") in used
+
+
+def test_make_has_the_server_as_its_child_and_hands_sigterm_on(tmp_path):
+    """It hands SIGTERM on to its children, and a shell between them would end alone."""
+    python = tmp_path / "bin" / "python"
+    python.parent.mkdir()
+    python.write_text(STAND_IN)
+    python.chmod(0o755)
+    command = ["make", "--silent", f"--assume-old={tmp_path}/.serve", "serve", f"VENV={tmp_path}", "BUNDLE=my a"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL) as make:
+        assert make.stdout
+        assert make.stdout.readline() == f"{make.pid} my a -m app\n"
+        make.send_signal(signal.SIGTERM)
+        assert make.stdout.read() == ""  # at its end nobody holds the pipe, so the server is gone too
+    assert make.returncode == -signal.SIGTERM
