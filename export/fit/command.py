@@ -57,7 +57,8 @@ def _source(options: argparse.Namespace) -> Description:
     if options.positions:
         raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")
     size = {"image_size": options.image_size} if options.image_size else {}
-    return load_checkpoint(options.checkpoint, overrides=dict(options.set) | size, head_of_zeros=True)
+    without_head = {"num_classes": "0"}  # another will replace it
+    return load_checkpoint(options.checkpoint, overrides=without_head | dict(options.set) | size)
 
 
 def scratch(name: str, *, image_size: str | None, positions: str) -> Description:

@@ -44,7 +44,7 @@ class Family(Protocol):
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
 FAMILIES: tuple[Family, ...] = (native, google, huggingface, openclip, torchvision, lucidrains, facebook, timm)
 
-HEADS = {f"{head}.{kind}" for head in ("head", "head_dist") for kind in ("weight", "bias")}
+HEADS = r"head(_dist)?\."  # how the names of the tensors of heads begin, whatever layers they have
 
 # How most names of a family's tensors begin, to say which family an unknown file resembles.
 LIKENESS = {
@@ -63,13 +63,12 @@ def load_checkpoint(
     overrides: dict[str, str] | None = None,
     labels: str | None = None,
     prompts: tuple[str, ...] = (),
-    head_of_zeros: bool = False,
 ) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason.
 
     `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them. For a model
     with a text tower the file has the labels to choose among, and `prompts` are sentences with {} in their place.
-    With `head_of_zeros` such a head is no error, because another will replace it.
+    Without the head, by the override num_classes=0, nothing about it is asked for.
     """
     # Where two threads make a process's first call of MKL's vector functions, some of its numbers are off by 1e-3.
     torch.ones(1).sqrt()
@@ -83,11 +82,11 @@ def load_checkpoint(
         fit_positions(tensors, description.config, description.grid)
     except ValueError as error:
         raise CheckpointError(f"{source.name}: {error}") from None
-    if not description.config.num_classes:
-        tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
+    if "num_classes" in description.overrides and not description.config.num_classes:
+        tensors = {name: tensor for name, tensor in tensors.items() if not re.match(HEADS, name)}
     model = VisionTransformer(description.config)
     assign(model, tensors, source.names_in_file)
-    if isinstance(model.head, nn.Linear) and not (head_of_zeros or model.head.weight.any()):
+    if isinstance(model.head, nn.Linear) and not model.head.weight.any():
         raise CheckpointError(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
             " --set num_classes=0 leaves the head out, and the service gives embeddings"
@@ -164,7 +163,7 @@ def _labelled(description: Description, labels: str | None, prompts: tuple[str, 
         if labels is not None:
             raise CheckpointError("--labels: the model has no head, so it has no classes to name")
         return replace(description, labels=(), wordnet=(), labels_from="")
-    own = Labels(description.labels, description.labels_from, description.wordnet)
+    own = Labels(description.labels, description.labels_from, description.wordnet, problem=description.labels_problem)
     chosen = choose(description.config.num_classes, own, dataset=description.dataset, given=labels)
     return replace(
         description, labels=chosen.names, wordnet=chosen.wordnet, labels_from=chosen.origin, labels_advice=chosen.advice

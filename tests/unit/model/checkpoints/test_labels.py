@@ -69,7 +69,7 @@ def test_tags_of_timm_agree_with_the_number_of_classes():
 def test_wordnet_ids_become_names_and_are_kept(tmp_path):
     words = {"n02099601": "a golden dog", "n01440764": "a fish"}
     labels = choose(2, Labels(tuple(words), "config.json"), dataset="", given=None)
-    assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", tuple(words), "")
+    assert labels == Labels(("golden retriever", "tench"), "config.json, as WordNet ids", tuple(words))
     folder = hub_folder("timm-plain", label_names=[*words], label_descriptions=words)(tmp_path, 2)
     described = describe_checkpoint(folder, overrides=stated("timm-plain"))
     assert (described.labels, described.wordnet) == (("a golden dog", "a fish"), tuple(words))
