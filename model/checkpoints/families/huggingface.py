@@ -92,7 +92,7 @@ def describe(source: Source, facts: Facts) -> Description:
     tower, stated = tower_of(source.config, kind), checked(source.config, kind)
     size, (patch_size, across) = pair(stated["image_size"]), pair(stated["patch_size"])
     if patch_size != across:
-        raise CheckpointError(f"patches of {patch_size} x {across} pixels are not square, which is not supported")
+        raise CheckpointError(f"patches of {patch_size} x {across} pixels are not square")
     has_texts, has_bias = TEXTS in source, "logit_bias" in source
     empty = [re.escape(name) for name in source.names if 0 in source.shape(name)]  # registers of which there are none
     source.rename(NAMES, dropping="|".join([DROPPED, *([OF_TEXTS] if kind.compares else []), *empty]))
