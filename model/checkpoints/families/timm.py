@@ -11,7 +11,7 @@ from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.openclip import CONFIG, OTHERS
+from model.checkpoints.families.openclip import CONFIG, OTHERS, vision_cfg
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
 from model.checkpoints.families.timm_layers import grid_of_file
@@ -131,7 +131,7 @@ def _is_tower(source: Source) -> bool:
 
 def _described(source: Source) -> dict[str, Any]:
     """config.json, and what open_clip_config.json says beside it, under timm's names."""
-    stated = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg", {}) if _is_tower(source) else {}
+    stated = vision_cfg(source) if _is_tower(source) else {}
     if "timm_model_name" not in stated:
         return source.config
     return {
