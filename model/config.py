@@ -15,6 +15,7 @@ PositionResize = Literal[
     "geometric",  # relative tables alone: BEiT as Microsoft and timm write it
     "none",  # relative tables of timm's MLPs: such a file is loaded for another size, not resized afterwards
 ]
+Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu"]  # tanh: JAX, SigLIP; quick: OpenAI's CLIP
 PrefixToken = Literal["class", "distillation", "register"]
 
 # Beyond these a size is a mistake, and torch's counts of elements could overflow.
@@ -96,7 +97,7 @@ class ViTConfig:
     attn_proj: bool = True  # False: vit-pytorch with one head as wide as the token
     qkv_bias: bool = True  # False: vit-pytorch, timm *_miil, *_medium_*_gap_*, so150m2
     qk_norm: bool = False  # norms of each head's queries and keys: timm *_xp_*
-    activation: Literal["gelu", "gelu_tanh", "quick_gelu", "silu"] = "gelu"  # tanh: JAX, SigLIP; quick: OpenAI's CLIP
+    activation: Activation = "gelu"
     gated_mlp: bool = False  # activation(x1) * x2; SwiGLU with "silu": DINOv2 giant, AIMv2
 
     # Head
@@ -106,7 +107,7 @@ class ViTConfig:
     pool_mlp_dim: int | None = None  # of an attention pool; None is mlp_dim
     head_layers: int = 1  # class tokens of that many last blocks side by side: DINO ViT-S and DINOv2 linear heads, 4
     representation_size: int | None = None  # width of the layer before the head, None where there is none
-    representation: Literal["tanh", "linear"] = "tanh"  # "linear": the projection of CLIP, compared with text
+    representation: Literal["tanh", "linear", Activation, "relu", "sigmoid"] = "tanh"  # "linear": CLIP's projection
     representation_bias: bool = True  # False: CLIP projections
     head: Literal["linear", "cosine"] = "linear"  # "cosine" reads directions alone: CLIP and SigLIP, beside texts
     head_bias: bool = True  # False: CLIP projections, and CLIP beside texts
@@ -162,6 +163,8 @@ class ViTConfig:
             yield f"rope needs heads whose width is a multiple of 4, not {self.attn_width // self.heads}"
         if self.final_norm == "after_pool" and self.features != self.width:
             yield "tokens that are pooled side by side are normed before the pool, not after it"
+        if self.num_classes and self.representation not in ("tanh", "linear"):
+            yield f'a head reads a representation that is "tanh" or "linear", not "{self.representation}"'
         plain_head = self.head_layers == 1 and self.representation_size is None and self.final_norm != "after_pool"
         if self.distillation_head and self.head == "cosine":
             yield 'a distillation head is linear, and head "cosine" is not'

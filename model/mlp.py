@@ -23,6 +23,14 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": F.silu,
 }
 
+OF_VECTORS: dict[str, Callable[[Tensor], Tensor]] = {  # of a pooled vector
+    **ACTIVATIONS,
+    "linear": lambda x: x,
+    "relu": F.relu,
+    "sigmoid": torch.sigmoid,
+    "tanh": torch.tanh,
+}
+
 
 class Mlp(nn.Module):
     """Two linear layers with an activation between them, applied to each token.

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from model.blocks import BLOCKS, EncoderBlock
 from model.config import ViTConfig
+from model.mlp import OF_VECTORS
 from model.norm import UnitNorm, norm_layer
 from model.patch_embed import DualNormPatchEmbed, PatchEmbed
 from model.pooling import AttentionPool
@@ -129,7 +130,7 @@ class VisionTransformer(nn.Module):
         if self.pre_logits is None:
             return pooled
         hidden: Tensor = self.pre_logits(pooled)
-        return torch.tanh(hidden) if self.config.representation == "tanh" else hidden
+        return OF_VECTORS[self.config.representation](hidden)
 
     def pooled(self, tokens: Tensor) -> Tensor:
         """Tokens of `encode` to one vector per image, (B, features)."""

@@ -62,8 +62,9 @@ def _source(options: argparse.Namespace) -> Description:
     if options.method in FROM_SCRATCH:
         return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions or "1-D")
     size = {"image_size": options.image_size} if options.image_size else {}
-    overrides = dict(options.set) | size
-    return load_checkpoint(options.checkpoint, overrides=overrides, head_of_zeros=True, without=options.without)
+    without_head = {"num_classes": "0"}  # another will replace it
+    overrides = without_head | dict(options.set) | size
+    return load_checkpoint(options.checkpoint, overrides=overrides, without=options.without)
 
 
 def scratch(name: str, *, image_size: str | None, positions: str) -> Description:

@@ -26,6 +26,7 @@ class Description:
     preprocessing: Preprocessing
     labels: tuple[str, ...] = ()  # one for each class; a family's loader gives none if the checkpoint has none
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the labels stand for, where they are known
+    labels_problem: str = ""  # why the names that it has cannot be read
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
     labels_advice: str = ""  # a sentence for a person, if they are a guess
     advice: str = ""  # a sentence for a person, if another reading of the file is as likely

@@ -32,6 +32,11 @@ class Facts:
         self.origins[name] = origin
         return value
 
+    @property
+    def serves_head(self) -> bool:
+        """Whether the head is served. What is known or wrong about another one does not matter."""
+        return "num_classes" not in self.overrides or self._parse("num_classes", 0) != 0
+
     def need(self, examples: Mapping[str, Any], *, why: str = "") -> list[Any]:
         """Facts that the file cannot carry. Where a person has not set one, its example stands in its place, so that
         the rest can be described, and `missing` has a sentence that ends with the examples; `why` is how it begins.
@@ -85,18 +90,23 @@ def _text(value: Any) -> str:
 def resolve_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
     """The score that the checkpoint states at `origin`, else that which training with so many classes implies.
 
+    One class has a sigmoid whatever is stated, as in transformers' pipelines/image_classification.py.
+
     Google trained its ImageNet-21k models with a sigmoid for each label (big_vision configs/vit_i21k.py,
     `config.loss = 'sigmoid_xent'`): softmax of their logits is not a probability that was ever fitted.
     """
-    if stated is not None:
-        score: Score = stated
+    if classes == 1:
+        score: Score = "sigmoid"
+        origin = "one class, whose softmax is always 1"
+    elif stated is not None:
+        score = stated
     elif classes == IMAGENET_21K:
         score, origin = "sigmoid", "trained on ImageNet-21k with sigmoid_xent: big_vision configs/vit_i21k.py"
-    elif classes == 1:
-        score, origin = "sigmoid", "one class, whose softmax is always 1"
     else:
         score, origin = "softmax", "the usual loss of classifiers"
     score = facts.resolve("score", score, origin)
     if score not in get_args(Score):
         raise CheckpointError(f"--set score={score}: it is softmax or sigmoid")
+    if classes == 1 and score == "softmax":
+        raise CheckpointError("--set score=softmax: the softmax of one class is always 1, so its score is a sigmoid")
     return score

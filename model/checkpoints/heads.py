@@ -31,7 +31,7 @@ def settle(source: Source, own: Mapping[str, str], *, served: bool) -> str:
         if problem and not of_layer:  # such as the projections that DINO trains with
             continue
         if problem and served:
-            raise CheckpointError(f"{problem}. --set num_classes=0 leaves it out, and the service gives embeddings")
+            raise CheckpointError(f"{problem}. --set num_classes=0 leaves the head out, and the service gives embeddings")
         if problem or (head != ours and not served):
             source.rename(dropping="|".join(map(re.escape, names)))
         elif layer not in (None, f"{ours}."):

@@ -2,7 +2,7 @@
 
 import csv
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ PLACE = "{}"
 PROMPT = "This is a photo of {}."
 NONE = "none"  # in place of a file: number the classes
 UNNAMED = "numbered, as the checkpoint has no names"
+NAME_OR_NUMBER = "--labels FILE names the classes, --labels none numbers them"
 NAME_THEM = "--labels FILE names them."
 OR_NUMBER_THEM = "If the model has other classes, name them with --labels FILE, or number them with --labels none."
 
@@ -23,6 +24,7 @@ class Labels(NamedTuple):
     origin: str
     wordnet: tuple[str, ...] = ()  # ids of the synsets that the names stand for, where they are known
     advice: str = ""  # a sentence, if the names are a guess
+    problem: str = ""  # why the checkpoint's names cannot be read
 
 
 def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Labels:
@@ -30,7 +32,7 @@ def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Lab
 
     `own` are those that the checkpoint has; `dataset` says where it names the ImageNet that it was trained on. `given`
     is a file, or "none" to number the classes.
-    Raises CheckpointError for a file that cannot be read, and for another number of names than of classes.
+    Raises CheckpointError for names that cannot be read, and for another number of names than of classes.
     """
     if given == NONE:
         return _numbered(classes, "numbered, set by hand")
@@ -41,9 +43,11 @@ def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Lab
                 f"{Path(given).name} has {len(labels.names):,} labels, the model has {classes:,} classes"
             )
         return labels
+    if own.problem:
+        raise CheckpointError(f"{own.problem}: {NAME_OR_NUMBER}")
     if own.names and len(own.names) != classes:
         raise CheckpointError(
-            f"{own.origin} has {len(own.names):,} labels, the model has {classes:,} classes: --labels FILE names them"
+            f"{own.origin} has {len(own.names):,} labels, the model has {classes:,} classes: {NAME_OR_NUMBER}"
         )
     if own.names:
         return own if own.wordnet else _readable(own.names, own.origin)
@@ -79,8 +83,7 @@ def read(path: Path) -> tuple[str, ...]:
             names = _from_json(json.loads(text))
         else:
             names = text.rstrip().split("\n") if text.strip() else []
-        if not all(name.strip() for name in names):
-            raise ValueError(f"label {next(i for i, name in enumerate(names) if not name.strip())} is empty")
+        none_empty(names)
     except (ValueError, csv.Error, RecursionError) as error:
         raise CheckpointError(f"{path.name} cannot be read as labels: {error}") from None
     return tuple(" ".join(name.split()) for name in names)
@@ -90,6 +93,21 @@ def check_prompts(prompts: Iterable[str]) -> None:
     """Raises CheckpointError for a sentence without a place for the label."""
     if wrong := next((prompt for prompt in prompts if PLACE not in prompt), None):
         raise CheckpointError(f'--prompt "{wrong}" has no {PLACE} in place of the label, as in "{PROMPT}"')
+
+
+def none_empty(names: Sequence[str]) -> None:
+    """Raises ValueError for a name without a letter."""
+    if empty := [i for i, name in enumerate(names) if not name.strip()]:
+        raise ValueError(f"label {empty[0]} is empty")
+
+
+def by_index(names: Any) -> tuple[str, ...]:
+    """The names in an object of indices and names. Raises ValueError, with the reason, for anything else."""
+    if not isinstance(names, dict):
+        raise ValueError(f"it is no object of indices and names, but {type(names).__name__}")
+    ordered = _in_order((index, _name(label)) for index, label in names.items())
+    none_empty(ordered)
+    return tuple(ordered)
 
 
 def _from_csv(text: str) -> list[str]:

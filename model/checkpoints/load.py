@@ -48,7 +48,7 @@ class Family(Protocol):
 # The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
 FAMILIES: tuple[Family, ...] = (native, google, huggingface, openclip, torchvision, lucidrains, facebook, timm)
 
-HEADS = {f"{head}.{kind}" for head in ("head", "head_dist") for kind in ("weight", "bias")}
+HEADS = r"head(_dist)?\."  # how the names of the tensors of heads begin, whatever layers they have
 
 # How most names of a family's tensors begin, to say which family an unknown file resembles.
 LIKENESS = {
@@ -67,21 +67,18 @@ def load_checkpoint(
     overrides: dict[str, str] | None = None,
     labels: str | None = None,
     prompts: tuple[str, ...] = (),
-    head_of_zeros: bool = False,
     without: Sequence[str] = (),
 ) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason.
 
     `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them. For a model
     with a text tower the file has the labels to choose among, and `prompts` are sentences with {} in their place.
-    With `head_of_zeros` such a head is no error, because another will replace it. Tensors whose names in the file match
-    a pattern of `without`, such as "criterion.*", are left out.
+    Without the head, by the override num_classes=0, nothing about it is asked for. Tensors whose names in the file
+    match a pattern of `without`, such as "criterion.*", are left out.
     """
     # Where two threads make a process's first call of MKL's vector functions, some of its numbers are off by 1e-3.
     torch.ones(1).sqrt()
-    source, family, description = _described(
-        path, overrides, labels, prompts, without, tokeniser=labels is not None, replaces_head=head_of_zeros
-    )
+    source, family, description = _described(path, overrides, labels, prompts, without, tokeniser=labels is not None)
     if description.problems:
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
@@ -90,11 +87,11 @@ def load_checkpoint(
         fit_positions(tensors, description.config, description.grid)
     except ValueError as error:
         raise CheckpointError(f"{source.name}: {error}") from None
-    if not description.config.num_classes:
-        tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
+    if "num_classes" in description.overrides and not description.config.num_classes:
+        tensors = {name: tensor for name, tensor in tensors.items() if not re.match(HEADS, name)}
     model = VisionTransformer(description.config)
     assign(model, tensors, source.names_in_file)
-    if isinstance(model.head, nn.Linear) and not (head_of_zeros or model.head.weight.any()):
+    if isinstance(model.head, nn.Linear) and not model.head.weight.any():
         raise CheckpointError(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
             " --set num_classes=0 leaves the head out, and the service gives embeddings"
@@ -125,7 +122,6 @@ def _described(
     without: Sequence[str],
     *,
     tokeniser: bool = False,
-    replaces_head: bool = False,
 ) -> tuple[Source, Family, Description]:
     """The checkpoint at a file, a folder, or a repository of the Hugging Face Hub, hf://org/name@revision."""
     given = dict(overrides or {})
@@ -134,13 +130,12 @@ def _described(
         name = str(path).removeprefix(SCHEME)
         path = fetch(name, tokeniser=tokeniser)
     source = Source(Path(path), name=name, weights=given.get("weights"), without=without)
-    served = not replaces_head and given.get("num_classes") != "0"
-    family, description = _describe(source, given, labels, prompts, head_is_served=served)
+    family, description = _describe(source, given, labels, prompts)
     if without:
         description.overrides["without"] = " ".join(without)
         try:
             whole = Source(Path(path), name=name, weights=given.get("weights"))
-            _, other = _describe(whole, given, labels, prompts, head_is_served=served)
+            _, other = _describe(whole, given, labels, prompts)
         except CheckpointError:
             return source, family, description  # what is left out is why the whole file cannot be described
         _check_same_network(other.config.to_json(), description.config.to_json())
@@ -158,12 +153,7 @@ def _check_same_network(whole: dict[str, Any], left: dict[str, Any]) -> None:
 
 
 def _describe(
-    source: Source,
-    overrides: dict[str, str],
-    labels: str | None,
-    prompts: tuple[str, ...],
-    *,
-    head_is_served: bool,
+    source: Source, overrides: dict[str, str], labels: str | None, prompts: tuple[str, ...]
 ) -> tuple[Family, Description]:
     # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
     families = [family for family in FAMILIES if family is not facebook or "architecture" not in overrides]
@@ -174,7 +164,7 @@ def _describe(
     try:
         if "weights" in overrides:
             facts.origins["weights"] = "set by hand"
-        about_head = settle(source, family.HEADS, served=head_is_served)
+        about_head = settle(source, family.HEADS, served=facts.serves_head)
         description = family.describe(source, facts)
         if source.foreign_head:
             about_head += f" It reads what the network gives without a head: pool {description.config.pool}."
@@ -220,7 +210,7 @@ def _labelled(description: Description, labels: str | None, prompts: tuple[str, 
         if labels is not None:
             raise CheckpointError("--labels: the model has no head, so it has no classes to name")
         return replace(description, labels=(), wordnet=(), labels_from="")
-    own = Labels(description.labels, description.labels_from, description.wordnet)
+    own = Labels(description.labels, description.labels_from, description.wordnet, problem=description.labels_problem)
     chosen = choose(description.config.num_classes, own, dataset=description.dataset, given=labels)
     return replace(
         description, labels=chosen.names, wordnet=chosen.wordnet, labels_from=chosen.origin, labels_advice=chosen.advice

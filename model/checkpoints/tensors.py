@@ -49,6 +49,15 @@ def join_blocks(state: State, config: ViTConfig) -> None:
         join(state, f"blocks.{i}.mlp.fc1", (f"blocks.{i}.mlp.fc1_g", f"blocks.{i}.mlp.fc1"))
 
 
+def fill_biases(state: State, config: ViTConfig, layers: Iterable[str]) -> None:
+    """Zeros in place of the biases of layers that have a bias in no block, such as "attn.proj"."""
+    for layer in layers:
+        if not any(name.endswith(f".{layer}.bias") for name in state):
+            for weight in (f"blocks.{i}.{layer}.weight" for i in range(config.depth)):
+                if weight in state:
+                    state[weight.replace("weight", "bias")] = state[weight].new_zeros(len(state[weight]))
+
+
 def share_relative_table(state: State, config: ViTConfig) -> None:
     """A table of relative biases for all blocks becomes part of each one's own, which there need not be."""
     if not config.relative_bias or RELATIVE not in state:

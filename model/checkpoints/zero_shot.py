@@ -30,6 +30,11 @@ def with_classes(description: Description, *, given: str, prompts: tuple[str, ..
     labels = from_file(Path(given))
     if not labels.names:
         raise CheckpointError(f"{Path(given).name} has no labels")
+    if len(labels.names) == 1 and description.score == "softmax":
+        raise CheckpointError(
+            f"{Path(given).name} has one label: {description.architecture} compares labels, and one alone would always "
+            "score 1"
+        )
     twice = [name for name, count in Counter(labels.names).items() if count > 1]
     if twice:
         raise CheckpointError(f"{Path(given).name} has the label {twice[0]} more than once")

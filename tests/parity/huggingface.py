@@ -28,6 +28,8 @@ RELATIVE: Json = {**PLAIN, "use_relative_position_bias": True}
 SHARED: Json = {**PLAIN, "use_shared_relative_position_bias": True}
 ABSOLUTE: Json = {**PLAIN, "use_absolute_position_embeddings": True}
 REGISTERS: Json = {**PLAIN, "num_register_tokens": 4}
+SEVEN_B: Json = {**REGISTERS, "use_gated_mlp": True, "hidden_act": "silu", "query_bias": False, "value_bias": False}
+UNBIASED: Json = {**REGISTERS, **dict.fromkeys(("query_bias", "value_bias", "proj_bias", "mlp_bias"), False)}
 CLASS_TOKEN: Json = {"use_mean_pooling": False, "layer_scale_init_value": 0.0, "use_mask_token": True}
 
 
@@ -62,7 +64,13 @@ NETWORKS = (
     Network("Data2VecVision", ((224, 16),), SHARED, "shared bias"),
     Network("DINOv3ViT", ((224, 16),), REGISTERS, "embedding", "Model", always=True),
     Network("DINOv3ViT", ((224, 16),), REGISTERS | {"use_gated_mlp": True}, "embedding, SwiGLU", "Model", always=True),
+    Network("DINOv3ViT", ((224, 16),), PLAIN, "embedding, no registers", "Model", always=True),
+    Network("DINOv3ViT", ((224, 16),), SEVEN_B, "embedding, biases and SwiGLU of the 7B", "Model", always=True),
+    Network("DINOv3ViT", ((224, 16),), UNBIASED, "embedding, no biases", "Model", always=True),
+    Network("Dinov2WithRegisters", ((518, 14),), {**NARROW, "num_register_tokens": 0}, "no registers", always=True),
     Network("ViT", ((224, 16),), PLAIN, "embedding", "Model"),
+    Network("ViT", ((224, 16),), PLAIN | {"pooler_act": "linear", "pooler_output_size": 32}, "linear pooler", "Model"),
+    Network("DeiT", ((224, 16),), PLAIN | {"pooler_act": "gelu"}, "GELU pooler", "Model"),
     Network("Dinov2", ((518, 14),), NARROW, "embedding, cropped", "Model", crop=224, always=True),
     Network("CLIP", ((224, 32), (224, 16), (224, 14), (336, 14)), PLAIN, tower=True),
     Network("CLIP", ((224, 32), (336, 14)), PLAIN, "embedding", "Model", tower=True),

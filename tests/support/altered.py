@@ -107,9 +107,10 @@ def hub_folder(case: str, **config: Any) -> Write:
 
     def write(folder: Path, classes: int) -> Path:
         made_up = {str(i): f"LABEL_{i}" for i in range(classes)}
-        keys = {"id2label": made_up, "label_names": None, "num_classes": classes, **config}
-        head = "classifier" if case.startswith("huggingface") else "head"
-        return altered(case, folder, tensors=with_more(ones(head, classes)), **keys)
+        transformers = case.startswith("huggingface")
+        keys = {"id2label": made_up} if transformers else {"label_names": None, "num_classes": classes}
+        head = "classifier" if transformers else "head"
+        return altered(case, folder, tensors=with_more(ones(head, classes)), **{**keys, **config})
 
     return write
 

@@ -6,14 +6,15 @@ models/clip, models/metaclip_2 and models/siglip; SigLIP 2 of a fixed resolution
 """
 
 import re
-from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.facts import Facts, Score, resolve_score
+from model.checkpoints.facts import Facts, resolve_score
+from model.checkpoints.families.huggingface_config import checked, tower_of
+from model.checkpoints.families.huggingface_head import CLASSIFYING, LEFT_OUT, labels_of, score_of
 from model.checkpoints.families.huggingface_images import describe_images
-from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, DEFAULTS, KINDS, SIGLIP, Json
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, KINDS, OF_POOLERS, Json, Kind
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import NOTHING, State, grid_of, join_blocks, pair, share_relative_table
+from model.checkpoints.tensors import NOTHING, State, fill_biases, grid_of, join_blocks, pair, share_relative_table
 from model.config import ViTConfig
 
 PATCHES = r"(.*\.)?embeddings\.patch_embedding(s\.projection|s|)\.weight"  # of ViT, DINOv3 and CLIP
@@ -62,15 +63,18 @@ NAMES = (
 DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_index"
 HEADS = dict.fromkeys(("classifier", "cls_classifier", "distillation_classifier"), NOTHING)
 OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids"
-# As in pipelines/image_classification.py.
-SCORES: dict[str | None, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
 TEXTS = "text_model.embeddings.token_embedding.weight"
 POOLER = "pooler_output"
-CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
-
-# Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
-# (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
-NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
+# DINOv3's layers with a bias, and the switch of each.
+BIASES = {
+    "attn.q": "query_bias",
+    "attn.k": "key_bias",
+    "attn.v": "value_bias",
+    "attn.proj": "proj_bias",
+    "mlp.fc1_g": "mlp_bias",
+    "mlp.fc1": "mlp_bias",
+    "mlp.fc2": "mlp_bias",
+}
 
 
 def recognises(source: Source) -> bool:
@@ -86,30 +90,39 @@ def describe(source: Source, facts: Facts) -> Description:
             if source.config
             else "there is no config.json beside these weights of transformers: download it from their source"
         )
-    kind, tower = KINDS[model_type], _tower(source)
-    stated = {**DEFAULTS, **kind.defaults, **tower}  # with the defaults of its class
-    size, (patch_size, _) = pair(stated["image_size"]), pair(stated["patch_size"])
+    kind = KINDS[model_type]
+    tower, stated = tower_of(source.config, kind), checked(source.config, kind)
+    size, (patch_size, across) = pair(stated["image_size"]), pair(stated["patch_size"])
+    if patch_size != across:
+        raise CheckpointError(f"patches of {patch_size} x {across} pixels are not square")
     has_texts, has_bias = TEXTS in source, "logit_bias" in source
     source.rename(NAMES, dropping=f"{DROPPED}|{OF_TEXTS}" if kind.compares else DROPPED)
     architectures = source.config.get("architectures")
     architecture: str = architectures[0] if architectures else f"a {model_type} model"
-    classes = source.shape("head.weight")[0] if "head.weight" in source else 0
+    rows = source.shape("head.weight")[0] if "head.weight" in source else 0
     dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
-    if not classes and architecture.endswith(CLASSIFYING):
-        raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight")
-    if not classes and stated.get("vision_use_head") is False:
+    named = architecture.endswith(CLASSIFYING)
+    if facts.serves_head and named and not rows:
+        raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight: {LEFT_OUT}")
+    other = rows > 0 and _is_of_a_person(source, architecture)
+    pool = _pool_of_other_head(source, facts, architecture, kind) if other and facts.serves_head else None
+    classifies = named or (rows > 0 and (facts.serves_head or not other))
+    classes = rows if classifies else 0
+    if not classifies and stated.get("vision_use_head") is False:
         raise CheckpointError(f"{architecture} has no attention pool (vision_use_head), and so no output to serve")
-    pool = _pool_of_other_head(source, facts, architecture, comparing=bool(kind.compares)) if classes else None
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
+    _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
-    if not classes:
-        fields |= {**(kind.headless or {}), "representation_size": dense}
+    if not classifies:
+        fields |= {**_pooler(stated, dense, architecture), **(kind.headless or {}), "representation_size": dense}
+    elif pool == POOLER:
+        fields |= {**_pooler(stated, dense, architecture), "pool": "cls", "representation_size": dense}
     elif pool:
-        fields |= {"pool": "cls" if pool == POOLER else pool, "representation_size": dense if pool == POOLER else None}
+        fields |= {"pool": pool, "representation_size": None}
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
-        fields["head_bias"] = classes > 0 or has_bias
+        fields["head_bias"] = classifies or has_bias
     preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
     chosen = "image_size" in facts.overrides
     if preprocessing.size != size and not (kind.interpolates or chosen):
@@ -124,12 +137,12 @@ def describe(source: Source, facts: Facts) -> Description:
         "patch_size": patch_size,
         "width": stated["hidden_size"],
         "depth": stated["num_hidden_layers"],
-        "mlp_dim": stated["intermediate_size"],
+        "mlp_dim": stated.get("intermediate_size"),
         "heads": stated["num_attention_heads"],
         "num_classes": classes,
         "position_resize": "bicubic",
         "norm_eps": stated["layer_norm_eps"],
-        "qkv_bias": stated["qkv_bias"],
+        "qkv_bias": stated.get("qkv_bias", True),
         "activation": ACTIVATIONS.get(stated["hidden_act"], stated["hidden_act"]),
         "distillation_head": "head_dist.weight" in source,
         **fields,
@@ -137,35 +150,38 @@ def describe(source: Source, facts: Facts) -> Description:
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
         origin = "config.json" if key in tower else f"transformers' default for {model_type}"
         values[field] = facts.resolve(field, values[field], architecture if field in fields else origin)
-    problem = source.config.get("problem_type")
-    if problem == "regression":
-        raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
-    score, origin = SCORES.get(problem), "config.json"
-    if text_tower := kind.compares is not None and has_texts and not classes:
-        score, origin = kind.compares, f"how {architecture} compares images with text"
+    if text_tower := kind.compares is not None and has_texts and not classifies:
+        compared = f"how {architecture} compares images with text"
+        score = resolve_score(facts, 0, stated=kind.compares, origin=compared)
+    else:
+        score = score_of(source.config, facts, classes)
     config = ViTConfig(**values)
     # ...ForImageClassification does not use what is for other outputs.
     used = {"pre_logits": config.representation_size, "norm": config.final_norm != "none"}
-    if kind is SIGLIP:
+    if "vision_use_head" in stated:
         used["attn_pool"] = config.pools_by_attention
     for layer, is_used in used.items():
         if not is_used:
             source.rename(dropping=rf"{layer}\..*")
+    labels, problem = labels_of(source.config.get("id2label"), classes)
     return Description(
         family="transformers",
         architecture=architecture,
         config=config,
         grid=grid_of(size, config.patch_size),
         preprocessing=preprocessing,
-        labels=_labels(source.config.get("id2label"), classes) if classes else (),
+        labels=labels,
+        labels_problem=problem,
         labels_from="config.json",
-        score=resolve_score(facts, classes, stated=score, origin=origin),
+        score=score,
         text_tower=text_tower,
     )
 
 
 def tensors(state: State, description: Description) -> State:
     config = description.config
+    if config.rope:  # of DINOv3; `describe` has compared its switches of biases with the file
+        fill_biases(state, config, BIASES)
     join_blocks(state, config)
     for kind in ("weight", "bias"):
         if f"attn_pool.qkv.{kind}" in state:  # of torch.nn.MultiheadAttention
@@ -175,22 +191,23 @@ def tensors(state: State, description: Description) -> State:
     return state
 
 
-def _pool_of_other_head(source: Source, facts: Facts, architecture: str, *, comparing: bool) -> str | None:
-    """What a classifier reads that a person has put beside another model, which is written nowhere: the place of
-    ViTConfig, or the output of the pooler. None for a classifier of transformers.
-    """
+def _is_of_a_person(source: Source, architecture: str) -> bool:
+    """Whether a person has put the classifier beside another model of transformers."""
     named = "architectures" in source.config and not architecture.endswith(CLASSIFYING)
-    if not (named or source.foreign_head):
-        return None
+    return named or bool(source.foreign_head)
+
+
+def _pool_of_other_head(source: Source, facts: Facts, architecture: str, kind: Kind) -> str:
+    """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
     head = source.foreign_head or source.names_in_file["head.weight"]
     why = (
-        f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
-        if named
-        else f"{head} is no classifier of {architecture}"
+        f"{head} is no classifier of {architecture}"
+        if architecture.endswith(CLASSIFYING) or "architectures" not in source.config
+        else f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
     )
     why += ". It is not known what that one reads: "
-    if comparing or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
-        raise CheckpointError(f"{why}save the model as ...ForImageClassification")
+    if kind.compares or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
+        raise CheckpointError(f"{why}save the model as ...ForImageClassification, or {LEFT_OUT}")
     pools = ("cls", "mean", "mean_all", *([POOLER] if "pre_logits.weight" in source else []))
     (pool,) = facts.need({"pool": pools[-1] if POOLER in pools else "cls"}, why=f"{why}give it, as in this example")
     if pool not in pools:
@@ -198,24 +215,24 @@ def _pool_of_other_head(source: Source, facts: Facts, architecture: str, *, comp
     return str(pool)
 
 
-def _tower(source: Source) -> Json:
-    """What config.json states about the network. An old `vision_config_dict` comes before `vision_config`."""
-    towers = (source.config.get("vision_config_dict"), source.config.get("vision_config"))
-    return next((tower for tower in towers if tower is not None), source.config)
+def _compare_biases(source: Source, stated: Json) -> None:
+    """Raises CheckpointError if the file has other biases than the switches say."""
+    for layer, switch in BIASES.items():
+        has = any(name.endswith(f".{layer}.bias") for name in source.names)
+        if f"blocks.0.{layer}.weight" in source and stated.get(switch, has) != has:
+            found = "has such biases" if has else "has no such biases"
+            raise CheckpointError(f"config.json says {switch} {stated[switch]}, and {source.file.name} {found}")
 
 
-def _labels(id2label: dict[str, Any] | None, classes: int) -> tuple[str, ...]:
-    """Empty without names: LABEL_0, LABEL_1 and so on are what transformers writes then.
-
-    Raises CheckpointError if they are not numbered one after the other.
-    """
-    if not id2label:
-        return ()
-    labels = {int(number): str(label) for number, label in id2label.items()}
-    numbers = sorted(labels)
-    if numbers not in (list(range(len(numbers))), NUMBERS_22K):
-        raise CheckpointError(
-            f"config.json's id2label numbers {len(labels)} labels, but not from 0 to {len(labels) - 1}"
-        )
-    names = tuple(labels[number] for number in numbers)
-    return () if names == tuple(f"LABEL_{i}" for i in range(classes)) else names
+def _pooler(stated: Json, dense: int | None, architecture: str) -> Json:
+    """Fields for the pooler of ViT and DeiT, a layer on the class token. Raises CheckpointError for another one."""
+    if dense is None or "pooler_act" not in stated:
+        return {}
+    size, act = stated["pooler_output_size"] or stated["hidden_size"], stated["pooler_act"]
+    if size != dense:
+        raise CheckpointError(f"config.json says pooler_output_size {size}, and the pooler gives {dense} numbers")
+    if act not in OF_POOLERS:
+        raise CheckpointError(f"config.json has the pooler_act {act}; supported are {', '.join(OF_POOLERS)}")
+    if "IJepa" in architecture:
+        raise CheckpointError("a pooler of IJEPA reads the first patch alone, which is not supported")
+    return {"representation": OF_POOLERS[act]}

@@ -19,6 +19,14 @@ BILINEAR, BICUBIC = 2, 3
 CROP_ROUNDING: Literal["floor"] = "floor"  # image_transforms.py center_crop
 RESAMPLE = ("nearest", "lanczos", "bilinear", "bicubic", "box", "hamming")  # in the order of Pillow's numbers
 
+# Keys that change no pixel of an image in RGB: names, forms of input and output, segmentation, other modalities.
+NO_PIXELS = """
+    _processor_class _valid_processor_keys data_format device disable_grouping do_convert_rgb do_reduce_labels
+    feature_extractor_type image_processor_type image_seq_length input_data_format pad_size processor_class
+    reduce_labels return_tensors transformers_version
+"""
+WITHOUT_EFFECT = frozenset(NO_PIXELS.split())
+
 # Defaults of the processors: models/*/image_processing_pil_*.py, image_processing_backends.py.
 ALL = {
     "do_resize": True,
@@ -81,6 +89,10 @@ def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:
     defaults = PROCESSORS.get(re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", named))
     if defaults is None:
         raise ValueError(f"{FILE} names {named}, which is not supported")
+    known = {*defaults, "crop_size"} | WITHOUT_EFFECT
+    unknown = [f"{key} {value!r}" for key, value in content.items() if key not in known and not _is_off(key, value)]
+    if unknown:
+        raise ValueError(f"{FILE} states {', '.join(unknown)}, and it is not known what that changes")
     stated = {**defaults, **{key: value for key, value in content.items() if value is not None}}
     if not stated["do_resize"] or stated["do_pad"]:
         raise ValueError(f"{FILE} pads or does not resize, but all images must get the same size")
@@ -99,6 +111,11 @@ def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:
         mean=_channels(mean, scale),
         std=_channels(std, scale),
     )
+
+
+def _is_off(key: str, value: Any) -> bool:
+    """Whether nothing is stated, or a step that is not done, such as "do_flip_channel_order": false."""
+    return value is None or (value is False and key.startswith("do_"))
 
 
 def _size(size: Any, *, square: bool = True) -> tuple[Literal["shortest", "squash"], tuple[int, int]]:

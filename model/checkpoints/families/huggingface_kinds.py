@@ -13,26 +13,18 @@ from model.config import RopeConfig, stem_stride
 Json = dict[str, Any]
 
 ACTIVATIONS = {  # activations.py: names of the same function
+    "gelu": "gelu",
     "gelu_python": "gelu",
     "gelu_new": "gelu_tanh",
     "gelu_fast": "gelu_tanh",
     "gelu_accurate": "gelu_tanh",
     "gelu_pytorch_tanh": "gelu_tanh",
     "gelu_python_tanh": "gelu_tanh",
+    "quick_gelu": "quick_gelu",
+    "silu": "silu",
     "swish": "silu",
 }
-DEFAULTS: Json = {
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_act": "gelu",
-    "layer_norm_eps": 1e-12,
-    "image_size": 224,
-    "patch_size": 16,
-    "num_channels": 3,
-    "qkv_bias": True,
-}
+OF_POOLERS = {**ACTIVATIONS, **{name: name for name in ("linear", "relu", "sigmoid", "tanh")}}
 BACKBONE: Json = {  # of a hybrid, with as many stages and units as it states: models/bit/configuration_bit.py
     "embedding_size": 64,
     "hidden_sizes": [256, 512, 1024, 2048],
@@ -43,14 +35,17 @@ BACKBONE: Json = {  # of a hybrid, with as many stages and units as it states: m
     "embedding_dynamic_padding": True,
     "output_stride": 32,
     "width_factor": 1,
+    "num_channels": 3,
 }
+BACKBONE_ONLY = (*BACKBONE, "depths", "out_features", "out_indices")
 BIT = {"layer_type": "preactivation", "global_padding": None, "embedding_dynamic_padding": False}  # other defaults
 
 
 class Kind(NamedTuple):
     processor: str  # image processor for files that name none
     switches: Callable[[Json], Json]  # config.json, with defaults, to fields of ViTConfig
-    defaults: Json  # of its configuration class, if they differ from DEFAULTS
+    defaults: Json  # of its configuration class: every key that is read
+    nested: bool = False  # whether they are a part of config.json, beside that of a text network
     interpolates: bool = False  # whether transformers interpolates positions for another image size by default
     headless: Json | None = None  # fields of a model without a classifier, where they differ
     compares: Score | None = None  # of labels that are compared with text: pipelines/zero_shot_image_classification.py
@@ -58,7 +53,7 @@ class Kind(NamedTuple):
 
 def dinov2(stated: Json) -> Json:
     hidden = int(stated["hidden_size"] * stated["mlp_ratio"])
-    registers = stated["num_register_tokens"]
+    registers = stated.get("num_register_tokens", 0)  # dinov2 has none
     fields: Json = {"mlp_dim": hidden, "layer_scale": True, "pool": "cls_mean", "registers": registers}
     if registers:
         fields["position_resize"] = "bicubic_antialias"
@@ -68,6 +63,7 @@ def dinov2(stated: Json) -> Json:
 
 
 def dinov3(stated: Json) -> Json:
+    """The biases that its switches leave out are zeros here."""
     rope = RopeConfig(kind="centered", temperature=float(stated["rope_theta"]), pairs="halves")
     fields: Json = {"positions": "none", "rope": rope, "registers": stated["num_register_tokens"], "layer_scale": True}
     return fields | {"gated_mlp": stated["use_gated_mlp"]}
@@ -84,7 +80,6 @@ def beit(stated: Json) -> Json:
         "positions": "learned" if absolute else "none",
         "relative_bias": relative,
         "position_resize": "bilinear" if relative else "bicubic",
-        "qkv_bias": True,  # of queries and values
         "layer_scale": stated["layer_scale_init_value"] > 0,
         "pool": "mean" if stated["use_mean_pooling"] else "cls",
         "final_norm": "after_pool" if stated["use_mean_pooling"] else "before_pool",
@@ -92,17 +87,43 @@ def beit(stated: Json) -> Json:
 
 
 def hybrid(stated: Json) -> Json:
-    backbone = {**BACKBONE, **BIT, "depths": [3, 4, 6, 3], **stated["backbone_config"]}
+    for key in ("use_pretrained_backbone", "use_timm_backbone"):
+        if stated[key]:
+            raise CheckpointError(f"config.json has {key}: of backbones, a BiT of transformers is supported")
+    own = stated["backbone_config"] or {**BACKBONE, "depths": [3, 4, 9]}
+    backbone = {**BACKBONE, **BIT, "depths": [3, 4, 6, 3], **own}
     backbone["global_padding"] = str(backbone["global_padding"]).upper()
     depths = backbone["depths"]
-    for key, value in {**BACKBONE, "out_features": [f"stage{len(depths)}"]}.items():
+    last = {"out_features": [f"stage{len(depths)}"], "out_indices": [len(depths)]}
+    for key, value in {**BACKBONE, **last, "model_type": "bit"}.items():
         if backbone.get(key, value) != value:
             raise CheckpointError(f"a BiT backbone with {key} {backbone[key]} is not supported")
     return {"stem_layers": tuple(depths), "patch_size": stated["patch_size"] * stem_stride(depths)}
 
 
-DINOV2 = {"layer_norm_eps": 1e-6, "mlp_ratio": 4, "use_swiglu_ffn": False, "num_register_tokens": 0}
+EVERY: Json = {
+    "hidden_size": 768,
+    "num_hidden_layers": 12,
+    "num_attention_heads": 12,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-12,
+    "image_size": 224,
+    "patch_size": 16,
+    "num_channels": 3,
+}
+PLAIN = {**EVERY, "intermediate_size": 3072}
+VIT = {**PLAIN, "qkv_bias": True}
+POOLED = {**VIT, "pooler_act": "tanh", "pooler_output_size": None}  # None: as wide as the tokens
+HYBRID = {"patch_size": 1, "backbone_config": None, "use_pretrained_backbone": False, "use_timm_backbone": False}
+DINOV2 = {
+    **EVERY,
+    "layer_norm_eps": 1e-6,
+    "qkv_bias": True,
+    "mlp_ratio": 4.0,
+    "use_swiglu_ffn": False,
+}
 DINOV3 = {
+    **PLAIN,
     "hidden_size": 384,
     "intermediate_size": 1536,
     "num_attention_heads": 6,
@@ -110,8 +131,14 @@ DINOV3 = {
     "rope_theta": 100.0,
     "num_register_tokens": 0,
     "use_gated_mlp": False,
+    "query_bias": True,
+    "key_bias": False,
+    "value_bias": True,
+    "proj_bias": True,
+    "mlp_bias": True,
 }
 BEIT = {
+    **PLAIN,
     "use_absolute_position_embeddings": False,
     "use_relative_position_bias": False,
     "use_shared_relative_position_bias": False,
@@ -123,34 +150,36 @@ BEIT = {
 CLIP = Kind(
     "CLIP",
     lambda _: {"norm_pre": True, "pool": "mean", "final_norm": "none"},
-    {"patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
+    {**PLAIN, "patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
     headless={"pool": "cls", "final_norm": "before_pool", "representation": "linear", "representation_bias": False},
     compares="softmax",
 )
 SIGLIP = Kind(
     "Siglip",
     lambda _: {"class_token": False, "pool": "mean"},
-    {"hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6},
+    {**PLAIN, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6, "vision_use_head": True},
     headless={"pool": "map"},
     compares="sigmoid",
 )
+WHOLE_CLIP, WHOLE_SIGLIP = CLIP._replace(nested=True), SIGLIP._replace(nested=True)
 KINDS = {
-    "vit": Kind("ViT", lambda _: {}, {}),
-    "vit_msn": Kind("ViT", lambda _: {}, {"layer_norm_eps": 1e-6}),
-    "vit_mae": Kind("ViT", lambda _: {}, {}),
-    "deit": Kind("DeiT", lambda _: {"distillation_token": True}, {}),
-    "ijepa": Kind("ViT", lambda _: {"class_token": False, "pool": "mean_all"}, {}),
-    "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, True, headless={"pool": "cls"}),
-    "dinov2_with_registers": Kind("Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, True, headless={"pool": "cls"}),
+    "vit": Kind("ViT", lambda _: {}, POOLED),
+    "vit_msn": Kind("ViT", lambda _: {}, {**VIT, "layer_norm_eps": 1e-6}),
+    "vit_mae": Kind("ViT", lambda _: {}, VIT),
+    "deit": Kind("DeiT", lambda _: {"distillation_token": True}, POOLED),
+    "ijepa": Kind("ViT", lambda _: {"class_token": False, "pool": "mean_all"}, POOLED),
+    "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True, headless={"pool": "cls"}),
+    "dinov2_with_registers": Kind(
+        "Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True, headless={"pool": "cls"}
+    ),
     "dinov3_vit": Kind("DINOv3ViT", dinov3, DINOV3, interpolates=True),
     "beit": Kind("Beit", beit, BEIT, interpolates=True),
     "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True),
-    # In transformers 4 alone: models/deprecated/vit_hybrid.
-    "vit-hybrid": Kind("ViTHybrid", hybrid, {"patch_size": 1, "backbone_config": {**BACKBONE, "depths": [3, 4, 9]}}),
-    "clip": CLIP,
+    "vit-hybrid": Kind("ViTHybrid", hybrid, {**POOLED, **HYBRID}),  # in transformers 4: models/deprecated/vit_hybrid
+    "clip": WHOLE_CLIP,
     "clip_vision_model": CLIP,
-    "metaclip_2": CLIP,
+    "metaclip_2": WHOLE_CLIP,
     "metaclip_2_vision_model": CLIP,
-    "siglip": SIGLIP,
+    "siglip": WHOLE_SIGLIP,
     "siglip_vision_model": SIGLIP,
 }

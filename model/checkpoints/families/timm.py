@@ -11,7 +11,7 @@ from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.openclip import CONFIG, OTHERS
+from model.checkpoints.families.openclip import CONFIG, OTHERS, vision_cfg
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
 from model.checkpoints.families.timm_layers import grid_of_file
@@ -19,6 +19,7 @@ from model.checkpoints.families.timm_layers import tensors as tensors
 from model.checkpoints.families.timm_network import final_norm, network, patch_side, with_arguments
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
+from model.checkpoints.labels import by_index
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, pair
 
@@ -85,8 +86,8 @@ def describe(source: Source, facts: Facts) -> Description:
     num_classes = outputs - (stated.get("label_offset") or 0) if outputs else 0
     if config.get("num_classes", num_classes) != num_classes and facts.overrides.get("num_classes") != "0":
         raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
-    labels, wordnet = _labels(config, stated, num_classes)
-    projects = not tower and not labels and not trained and _is_projection(architecture, tag, outputs)
+    labels, wordnet, problem = _labels(config, stated, num_classes)
+    projects = not tower and not labels and not problem and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
     projected = _projection(source) or (outputs if projects or tower else 0) or None
@@ -118,6 +119,7 @@ def describe(source: Source, facts: Facts) -> Description:
         preprocessing=recipe,
         labels=labels,
         wordnet=wordnet,
+        labels_problem=problem,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
     )
@@ -130,7 +132,7 @@ def _is_tower(source: Source) -> bool:
 
 def _described(source: Source) -> dict[str, Any]:
     """config.json, and what open_clip_config.json says beside it, under timm's names."""
-    stated = source.json(CONFIG).get("model_cfg", {}).get("vision_cfg", {}) if _is_tower(source) else {}
+    stated = vision_cfg(source) if _is_tower(source) else {}
     if "timm_model_name" not in stated:
         return source.config
     return {
@@ -240,14 +242,19 @@ def _dataset(tag: str | None, num_classes: int) -> str:
 
 def _labels(
     config: dict[str, Any], stated: dict[str, Any], num_classes: int
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Labels, and their WordNet ids if those are the names that they describe.
+) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Labels, and their WordNet ids if those are the names that they describe; or why they cannot be read.
 
-    `label_names` is a list, or a dict from class to name; `label_descriptions` has a longer text for a name.
+    `label_names` is a list, or a dict from class to name, with or without gaps; `label_descriptions` has a longer text
+    for a name.
     """
     names = config.get("label_names") or stated.get("label_names") or stated.get("labels") or ()
     words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
     if isinstance(names, dict):
-        names = [names.get(str(i), f"class {i}") for i in range(num_classes)]
+        names = {str(i): f"class {i}" for i in range(num_classes)} | names
+    try:
+        names = by_index(dict(enumerate(names)) if isinstance(names, list | tuple) else names)
+    except ValueError as error:
+        return (), (), f"config.json's label_names cannot be read: {error}"
     described = all(name in words for name in names) and names_of(names) is not None
-    return tuple(str(words.get(name, name)) for name in names), tuple(names) if described else ()
+    return tuple(str(words.get(name, name)) for name in names), names if described else (), ""

@@ -11,7 +11,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.families.timm_architectures import Architecture
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import RELATIVE, State, join_blocks, share_relative_table, square_grid
+from model.checkpoints.tensors import RELATIVE, State, fill_biases, join_blocks, share_relative_table, square_grid
 from model.config import ViTConfig
 from model.positions import Grid
 
@@ -70,12 +70,7 @@ def _absent_layers(state: State, config: ViTConfig) -> None:
         for block in blocks:
             if f"{block}ls1.gamma" in state:
                 state[f"{block}ls2.gamma"] = torch.ones_like(state[f"{block}ls1.gamma"])
-    for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
-        if not any(key.endswith(f"{layer}.bias") for key in state):
-            for block in blocks:
-                weight = state.get(f"{block}{layer}.weight")
-                if weight is not None:
-                    state[f"{block}{layer}.bias"] = weight.new_zeros(len(weight))
+    fill_biases(state, config, ["attn.proj", "mlp.fc1", "mlp.fc2"])
 
 
 def _classes(state: State, config: ViTConfig) -> None:

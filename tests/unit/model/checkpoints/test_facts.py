@@ -3,7 +3,7 @@
 import pytest
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.facts import Facts
+from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.load import describe_checkpoint
 from tests.support.altered import google_file, hub_folder, stated, torch_file
 
@@ -84,8 +84,18 @@ def test_the_classes_of_googles_imagenet_21k_are_scored_alike_in_every_family_un
     assert (chosen.score, chosen.origins["score"]) == ("softmax", "set by hand")
 
 
-def test_a_single_class_is_a_sigmoid_and_another_score_is_refused(tmp_path):
-    path = google_file(tmp_path, 1)
-    assert describe_checkpoint(path).score == "sigmoid"
+@pytest.mark.parametrize("case", FAMILIES)
+def test_a_single_class_is_a_sigmoid_and_another_score_is_refused(tmp_path, case):
+    path, overrides = FAMILIES[case](tmp_path, 1), stated(case)
+    assert describe_checkpoint(path, overrides=overrides).score == "sigmoid"
     with pytest.raises(CheckpointError, match="--set score=tanh: it is softmax or sigmoid"):
-        describe_checkpoint(path, overrides={"score": "tanh"})
+        describe_checkpoint(path, overrides={**overrides, "score": "tanh"})
+    with pytest.raises(CheckpointError, match="--set score=softmax: the softmax of one class is always 1"):
+        describe_checkpoint(path, overrides={**overrides, "score": "softmax"})
+
+
+def test_a_softmax_of_one_class_that_a_file_states_is_a_sigmoid():
+    facts = Facts()
+    assert resolve_score(facts, 1, stated="softmax", origin="metadata") == "sigmoid"
+    assert facts.origins["score"] == "one class, whose softmax is always 1"
+    assert resolve_score(Facts(), 2, stated="softmax", origin="metadata") == "softmax"

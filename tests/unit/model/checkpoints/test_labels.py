@@ -66,10 +66,27 @@ def test_tags_of_timm_agree_with_the_number_of_classes():
             assert classes not in sizes or not named or classes in IMAGENETS[named[-1]], f"{name}.{tag}"
 
 
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        ({"ant": 0}, "'ant' is not an index"),
+        ({"0": None}, "None is not a label"),
+        (["a", "b", None], "None is not a label"),
+        ("abc", "it is no object of indices and names, but str"),
+    ],
+)
+def test_wrong_names_of_timm_matter_only_where_they_are_served(tmp_path, names, reason):
+    folder, overrides = hub_folder("timm-plain", label_names=names)(tmp_path, 3), stated("timm-plain")
+    with pytest.raises(CheckpointError, match=f"label_names cannot be read: {reason}: --labels FILE names the classes"):
+        describe_checkpoint(folder, overrides=overrides)
+    assert describe_checkpoint(folder, overrides=overrides, labels="none").labels == ("class 0", "class 1", "class 2")
+    assert describe_checkpoint(folder, overrides=overrides | {"num_classes": "0"}).labels == ()
+
+
 def test_wordnet_ids_become_names_and_are_kept(tmp_path):
     words = {"n02099601": "a golden dog", "n01440764": "a fish"}
     labels = choose(2, Labels(tuple(words), "config.json"), dataset="", given=None)
-    assert labels == (("golden retriever", "tench"), "config.json, as WordNet ids", tuple(words), "")
+    assert labels == Labels(("golden retriever", "tench"), "config.json, as WordNet ids", tuple(words))
     folder = hub_folder("timm-plain", label_names=[*words], label_descriptions=words)(tmp_path, 2)
     described = describe_checkpoint(folder, overrides=stated("timm-plain"))
     assert (described.labels, described.wordnet) == (("a golden dog", "a fish"), tuple(words))

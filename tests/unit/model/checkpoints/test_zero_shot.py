@@ -44,6 +44,7 @@ def test_wordnet_ids_are_read_as_names(labels):
         (("cat", "newt", "cat "), (), "labels.txt has the label cat more than once"),
         (("cat", ""), ("a {}", "a photo"), '--prompt "a photo" has no {} in place of the label'),
         (("",), (), "labels.txt has no labels"),
+        (("cat",), (), "labels.txt has one label: CLIPModel compares labels, and one alone would always score 1"),
         (None, ("a {}",), "--prompt TEXT needs --labels FILE"),
         ("none", (), "--labels none: CLIPModel has no classes to number, only your labels"),
     ],
@@ -63,4 +64,4 @@ def test_a_model_without_a_text_tower_reads_no_prompts(labels, case):
 def test_without_transformers_the_refusal_says_how_to_install_it(labels, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
     with pytest.raises(CheckpointError, match="need transformers: python -m pip install --group zero-shot"):
-        load_checkpoint(CLIP, labels=labels("cat"))
+        load_checkpoint(CLIP, labels=labels("cat", "newt"))

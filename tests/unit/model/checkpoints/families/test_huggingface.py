@@ -53,6 +53,70 @@ def test_the_head_of_a_classifier_can_be_left_out(case):
     assert alone.labels == ()
 
 
+WRONG_NAMES = {
+    "a hole": ({"0": "a", "1": "b", "2": "c", "3": "d", "5": "e"}, "there is no label of index 4"),
+    "from 1": ({str(i + 1): name for i, name in enumerate("abcde")}, "there is no label of index 0"),
+    "the wrong way round": ({name: i for i, name in enumerate("abcde")}, "'a' is not an index"),
+    "a list": ([*"abcde"], "it is no object of indices and names, but list"),
+    "no object": ("abcde", "it is no object of indices and names, but str"),
+    "no name": ({**{str(i): "a" for i in range(4)}, "4": None}, "None is not a label"),
+    "an empty name": ({**{str(i): "a" for i in range(4)}, "4": " "}, "label 4 is empty"),
+    "twice": ({"0": "a", "00": "b", "1": "c", "2": "d", "3": "e"}, "index 0 is there twice"),
+    "a name of parts": ({**{str(i): "a" for i in range(4)}, "4": {"en": "e"}}, "{'en': 'e'} is not a label"),
+    "too few": ({"0": "a"}, "config.json has 1 labels, the model has 5 classes"),
+}
+REMEDY = ": --labels FILE names the classes, --labels none numbers them"
+
+
+@pytest.mark.parametrize("names", WRONG_NAMES)
+def test_wrong_names_matter_only_where_they_are_served(changed, tmp_path, names):
+    id2label, reason = WRONG_NAMES[names]
+    folder = changed(id2label=id2label)
+    with pytest.raises(CheckpointError) as refusal:
+        load_checkpoint(folder)
+    assert str(refusal.value).endswith(reason + REMEDY)
+    (tmp_path / "five.txt").write_text("v\nw\nx\ny\nz\n")
+    assert load_checkpoint(folder, labels=str(tmp_path / "five.txt")).labels == tuple("vwxyz")
+    assert load_checkpoint(folder, labels="none").labels == tuple(f"class {i}" for i in range(5))
+    assert load_checkpoint(folder, overrides={"num_classes": "0"}).labels == ()
+
+
+CLASSIFIER = "huggingface-clip-classifier"
+SEVERAL = {f"classifier.{i}.weight": torch.ones(24, 24) for i in (0, 2)}
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "message"),
+    [
+        ("vit", {"problem_type": "regression"}, "problem_type regression: the outputs are numbers"),
+        ("vit", {"problem_type": "multi_label"}, "problem_type multi_label: it is not known"),
+        ("vit", {"tensors": without("classifier")}, "without classifier.weight"),
+        ("vit", {"tensors": lambda state: without("classifier")(state) | SEVERAL}, "head of more than one layer"),
+        ("clip-classifier", {"architectures": ["CLIPModel"]}, "not known what that one reads"),
+    ],
+)
+def test_what_is_wrong_with_a_head_matters_only_where_it_is_served(changed, case, changes, message):
+    folder = changed(case, **changes)
+    with pytest.raises(CheckpointError, match=rf"{message}.*--set num_classes=0 leaves the head out"):
+        load_checkpoint(folder)
+    left_out = load_checkpoint(folder, overrides={"num_classes": "0"})
+    assert (left_out.labels, left_out.config.num_classes) == ((), 0)
+
+
+def test_what_a_left_out_classifier_would_have_read_is_served(changed):
+    folder = changed("clip-classifier", tensors=without("classifier"))
+    images = torch.randn(1, 3, 20, 20)
+    left_out, whole = (load_checkpoint(path, overrides={"num_classes": "0"}) for path in (folder, GOLDEN / CLASSIFIER))
+    with torch.inference_mode():
+        assert torch.equal(left_out.model(images), whole.model(images))
+
+
+def test_a_left_out_head_is_not_a_licence_for_other_tensors(changed):
+    adapter = {"vit.encoder.layer.0.adapter.weight": torch.zeros(1)}
+    with pytest.raises(CheckpointError, match=r"unused: vit\.encoder\.layer\.0\.adapter\.weight"):
+        load_checkpoint(changed(tensors=with_more(adapter)), overrides={"num_classes": "0"})
+
+
 INDEX = "beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index"
 
 

@@ -4,10 +4,19 @@ import json
 from types import SimpleNamespace
 
 import pytest
+import transformers
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD, FILE, HALF, describe_images
+from model.checkpoints.families.huggingface_images import (
+    CLIP_MEAN,
+    CLIP_STD,
+    FILE,
+    HALF,
+    PROCESSORS,
+    WITHOUT_EFFECT,
+    describe_images,
+)
 from model.checkpoints.recipe import IMAGENET_MEAN
 
 BY_HAND = {"resize_mode": "squash", "resize_size": "30,30", "crop": "none", "interpolation": "box"}
@@ -45,6 +54,23 @@ def test_every_form_of_it(content, mode, resize, crop, size, interpolation, mean
     assert (recipe.interpolation, recipe.mean, recipe.crop_rounding) == (interpolation, mean, "floor")
 
 
+NAMES = [name for name in PROCESSORS if hasattr(transformers, f"{name}ImageProcessorPil")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_key_of_the_processors_is_read_or_known_to_change_nothing(name):
+    """One that a new release of transformers adds fails here."""
+    processor = getattr(transformers, f"{name}ImageProcessorPil")
+    keys = {*processor.valid_kwargs.__annotations__, *processor().to_dict()}
+    assert keys - {*PROCESSORS[name], "crop_size"} - WITHOUT_EFFECT == set()
+    assert described(json.loads(processor().to_json_string())) == described({"do_resize": True}, processor=name)
+
+
+def test_steps_that_are_not_done_and_keys_that_change_nothing_do_not_matter():
+    content = {**dict.fromkeys(WITHOUT_EFFECT - {"image_processor_type", "feature_extractor_type"}, "x"), "size": 64}
+    assert described(content | {"do_flip_channel_order": False, "crop_pct": None}) == described({"size": 64})
+
+
 @pytest.mark.parametrize(
     ("content", "mean", "std"),
     [
@@ -70,6 +96,9 @@ def test_mean_and_std_are_of_pixels_between_0_and_1(content, mean, std):
         ({"size": {"shortest_edge": 20, "longest_edge": 40}}, "size {'shortest_edge': 20, 'longest_edge': 40}"),
         ({"do_center_crop": True}, "size None"),
         ({"resample": 7}, "resample 7"),
+        ({"do_flip_channel_order": True}, "states do_flip_channel_order True, and it is not known"),
+        ({"crop_pct": 0.9, "offset": False}, "states crop_pct 0.9, offset False, and it is not known"),
+        ({"auto_map": {"AutoImageProcessor": "own.Own"}}, "states auto_map {'AutoImageProcessor': 'own.Own'}, and it"),
     ],
 )
 def test_unknown_facts_must_be_given_by_hand(content, message):

@@ -39,7 +39,7 @@ FIVE = {"0": "a", "1": "a", "2": "a", "3": "a", "5": "a"}
         (VIT, {"hidden_act": "relu"}, "activation 'relu' is none of gelu"),
         (VIT, {"num_channels": 1}, "takes 1 channels"),
         (VIT, {"problem_type": "regression"}, "outputs are numbers"),
-        (VIT, {"id2label": FIVE}, "numbers 5 labels, but not from 0"),
+        (VIT, {"id2label": FIVE}, "id2label cannot be read: there is no label of index 4: --labels FILE names"),
         (VIT, {"id2label": {"0": "a"}}, "1 labels, the model has 5 classes: --labels FILE"),
         (VIT, {"image_size": 40}, r"gives \(20, 20\) and ViTForImageClassification takes \(40, 40\)"),
         ("huggingface-beit", {"use_absolute_position_embeddings": True}, "absolute positions and relative biases at"),

@@ -1,0 +1,124 @@
+"""Networks of transformers with switches that no golden file has, against transformers itself."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from PIL import Image
+from transformers.activations import ACT2CLS
+from transformers.pipelines import ImageClassificationPipeline
+
+from app.images.preprocess import preprocess
+from export.image_spec import image_spec
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families.huggingface_kinds import OF_POOLERS
+from tests.golden.peers.huggingface import PLAIN, SIZES, SQUARE, randomise, save
+
+TINY = {**SIZES, "intermediate_size": 40}
+SWITCHES = ("query_bias", "key_bias", "value_bias", "proj_bias", "mlp_bias")
+PUBLISHED_7B = {"query_bias": False, "value_bias": False}
+TOLERANCE = 1e-6  # of the largest number
+PROCESSOR = transformers.ViTImageProcessorPil(**SQUARE)
+
+
+def saved(model, folder, version=4):
+    randomise(model)
+    folder.mkdir(parents=True, exist_ok=True)
+    save(model, folder, version=version)
+    PROCESSOR.save_pretrained(folder)
+    return folder
+
+
+def difference(model, folder, version=4):
+    """Between our network and that of transformers, relative to its largest number."""
+    ours = load_checkpoint(saved(model, folder, version)).model
+    images = torch.randn(2, 3, 20, 20, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        out = model(images)
+        theirs = out.logits if "logits" in out else out.pooler_output
+        return ((ours(images) - theirs).abs().max() / theirs.abs().max()).item()
+
+
+BIASES = [{}, PUBLISHED_7B, dict.fromkeys(SWITCHES, False), dict.fromkeys(SWITCHES, True)]
+BIASES += [{switch: switch == "key_bias"} for switch in SWITCHES]
+
+
+@pytest.mark.parametrize("registers", [0, 2])
+@pytest.mark.parametrize("gated", [False, True])
+def test_dinov3_with_every_switch_of_biases(tmp_path, gated, registers):
+    stated = {
+        **TINY,
+        "num_register_tokens": registers,
+        "use_gated_mlp": gated,
+        "hidden_act": "silu" if gated else "gelu",
+    }
+    for number, biases in enumerate(BIASES):
+        model = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(**stated, **biases))
+        assert difference(model, tmp_path / str(number), version=4 + number % 2) < TOLERANCE, biases
+
+
+@pytest.mark.parametrize("switch", SWITCHES)
+def test_biases_of_dinov3_that_are_not_as_stated_are_refused(tmp_path, switch):
+    model = transformers.DINOv3ViTModel(transformers.DINOv3ViTConfig(**TINY, key_bias=True))
+    config = saved(model, tmp_path) / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {switch: False}))
+    with pytest.raises(
+        CheckpointError, match=f"config.json says {switch} False, and model.safetensors has such biases"
+    ):
+        load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["Model", "ForImageClassification"])
+def test_dinov2_without_registers_where_there_may_be_some(tmp_path, end):
+    config = transformers.Dinov2WithRegistersConfig(**SIZES, num_register_tokens=0)
+    assert difference(getattr(transformers, f"Dinov2WithRegisters{end}")(config), tmp_path) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", ["ViT", "DeiT"])
+def test_poolers_of_every_activation_and_width(tmp_path, kind):
+    assert OF_POOLERS.keys() <= ACT2CLS.keys()
+    for act in OF_POOLERS:
+        for size in (None, 32):
+            config = getattr(transformers, f"{kind}Config")(**TINY, pooler_act=act, pooler_output_size=size)
+            model = getattr(transformers, f"{kind}Model")(config)
+            assert difference(model, tmp_path / f"{act}-{size}") < TOLERANCE, (act, size)
+
+
+@pytest.mark.parametrize(
+    ("stated", "message"),
+    [
+        ({"pooler_act": "mish"}, "config.json has the pooler_act mish; supported are gelu, "),
+        ({"pooler_output_size": 32}, "config.json says pooler_output_size 32, and the pooler gives 24 numbers"),
+    ],
+)
+def test_other_poolers_are_refused(tmp_path, stated, message):
+    config = saved(transformers.ViTModel(transformers.ViTConfig(**TINY)), tmp_path) / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | stated))
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(tmp_path)
+
+
+def test_a_pooler_of_ijepa_is_refused(tmp_path):
+    model = transformers.IJepaModel(transformers.IJepaConfig(**TINY), add_pooling_layer=True)
+    with pytest.raises(CheckpointError, match="a pooler of IJEPA reads the first patch alone"):
+        load_checkpoint(saved(model, tmp_path))
+
+
+@pytest.mark.parametrize("problem", [None, "single_label_classification", "multi_label_classification"])
+def test_one_class_has_the_score_of_transformers_pipeline(tmp_path, problem):
+    """Its own configuration refuses the second, which files of older releases have."""
+    model = transformers.ViTForImageClassification(transformers.ViTConfig(**{**PLAIN, "id2label": {0: "crack"}}))
+    model.config.problem_type = problem
+    checkpoint = load_checkpoint(saved(model, tmp_path))
+    picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8))
+    (answer,) = ImageClassificationPipeline(model=model, image_processor=PROCESSOR)(picture)
+    crop, _ = preprocess(picture, image_spec(checkpoint.preprocessing))
+    mean, std = (torch.tensor(of) for of in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
+    pixels = ((torch.from_numpy(crop.copy()) / 255 - mean) / std).permute(2, 0, 1)
+    with torch.inference_mode():
+        ours = checkpoint.model(pixels[None]).sigmoid().item()
+    assert (checkpoint.score, checkpoint.labels) == ("sigmoid", (answer["label"],))
+    assert abs(ours - answer["score"]) < TOLERANCE
