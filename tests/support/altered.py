@@ -107,7 +107,8 @@ def hub_folder(case: str, **config: Any) -> Write:
 
     def write(folder: Path, classes: int) -> Path:
         made_up = {str(i): f"LABEL_{i}" for i in range(classes)}
-        keys = {"id2label": made_up, "label_names": None, "num_classes": classes, **config}
+        built = {"model_args.num_classes": classes} if case.startswith("timm") else {}
+        keys = {"id2label": made_up, "label_names": None, "num_classes": classes, **built, **config}
         head = "classifier" if case.startswith("huggingface") else "head"
         return altered(case, folder, tensors=with_more(ones(head, classes)), **keys)
 

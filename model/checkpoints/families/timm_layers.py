@@ -16,6 +16,27 @@ from model.config import ViTConfig
 from model.positions import Grid
 
 
+def check_layers(source: Source, architecture: Architecture) -> None:
+    """Raises CheckpointError for layers that a file has and its arguments do not, or the other way round, where
+    `tensors` would fill them in.
+    """
+    name, arguments = architecture.name, architecture.arguments
+    for layer in ("attn.proj", "mlp.fc1", "mlp.fc2"):
+        has = any(key.endswith(f"{layer}.bias") for key in source.names)
+        if has != arguments.get("proj_bias", True):
+            raise CheckpointError(f"{name} has proj_bias={not has}, the file has {layer} {_with(has)} a bias")
+    scales = [any(key.endswith(f".{scale}.gamma") for key in source.names) for scale in ("ls1", "ls2")]
+    parallel = arguments.get("block_fn") == "ParallelScalingBlock"
+    if scales[0] and not parallel and scales[1] == arguments.get("attn_only_layer_scale", False):
+        raise CheckpointError(
+            f"{name} has attn_only_layer_scale={scales[1]}, the file has MLPs {_with(scales[1])} a LayerScale"
+        )
+
+
+def _with(has: bool) -> str:
+    return "with" if has else "without"
+
+
 def tensors(state: State, description: Description) -> State:
     config = description.config
     _conv_patches(state, config)

@@ -1,7 +1,6 @@
 """model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
 
 import json
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,9 @@ from torch import Tensor
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import find, table
+from model.checkpoints.families.timm_arguments import with_arguments
 from model.checkpoints.families.timm_layers import slots
-from model.checkpoints.families.timm_network import network, with_arguments
+from model.checkpoints.families.timm_network import network
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
@@ -171,7 +171,7 @@ def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return as_eva(state) | {"norm.weight": state["fc_norm.weight"].clone()}
 
 
-HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
+HYBRID, ROPE, SAPIENS = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224", "vit_base_patch16_sapiens2"
 
 
 @pytest.mark.parametrize(
@@ -193,14 +193,19 @@ HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
         (PLAIN, with_more({"head.weight": torch.zeros(5, 24)}), {}, "the head is all zeros"),
         (PLAIN, with_more({"pos_embed": torch.zeros(1, 19, 24)}), {}, "of 18 positions does not fit a square grid of"),
         # Its convolutions see pixels that no patch covers, so none are cut off.
-        (HYBRID, dict, {"model_args": {"img_size": [37, 39]}}, r"size \(37, 39\) is not a multiple of patch_size 32"),
+        (
+            HYBRID,
+            dict,
+            {"model_args": {"img_size": [37, 39]}, "recipe": {"input_size": [3, 37, 39]}},
+            r"size \(37, 39\) is not a multiple of patch_size 32",
+        ),
         (ROPE, lambda state: without("v_proj.weight")(as_eva(state)), {}, r"missing: blocks.0.attn.qkv.weight"),
         (ROPE, as_eva, {"model_args": {"rope_type": "mrope"}}, f"{ROPE}.*rope_type='mrope': supported are 'cat', "),
         (ROPE, as_eva, {"model_args": {"rope_grid_indexing": "yz"}}, f"{ROPE}.*axes 'yz' is none of yx, xy"),
         (ROPE, as_eva, {"model_args": {"rope_temperature": -1.0}}, f"{ROPE}.*the temperature of rope"),
         (ROPE, as_eva, {"model_args": {"num_heads": 4}}, f"{ROPE}.*heads whose width is a multiple of 4, not 6"),
         ("eva02_tiny_patch14_224", with_norm_before, {}, "a norm before its pool and one after it"),
-        ("vit_base_patch16_sapiens2", partial(as_eva, heads=2), {}, r"attn.qkv.weight is \(56, 24\), not \(72, 24\)"),
+        (SAPIENS, lambda state: without("ls2")(as_eva(state, heads=2)), {}, r"attn.qkv.weight is \(56, 24\), not \(72, 24\)"),
     ],
 )
 def test_refusals_say_why(tmp_path, architecture, change, config, message):
