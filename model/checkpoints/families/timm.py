@@ -11,6 +11,7 @@ from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families import dinov3
 from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
@@ -65,6 +66,8 @@ def describe(source: Source, facts: Facts) -> Description:
             "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
         )
     config, tower = _described(source), _is_tower(source)
+    if dinov3.is_original(source):  # timm's filter takes them too (models/eva.py)
+        source.rename(dinov3.NAMES, dropping=dinov3.TRAINING_ONLY)
     source.rename(NAMES, dropping=f"{DROPPED}|{OTHERS}" if tower else DROPPED)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
@@ -96,7 +99,6 @@ def describe(source: Source, facts: Facts) -> Description:
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     check_stated(source, config)
-    check_layers(source, architecture)
     check_channels(source, architecture, stated)
     size = image_size(source, config, facts, architecture, changes, stated, published)
     if tower and source.json(CONFIG):
@@ -111,6 +113,7 @@ def describe(source: Source, facts: Facts) -> Description:
         representation="linear" if projected else "tanh",
         representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
     )
+    check_layers(source, architecture)
     return Description(
         name=facts.resolve("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,

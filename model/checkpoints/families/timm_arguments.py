@@ -76,9 +76,9 @@ def check_stated(source: Source, config: dict[str, Any]) -> None:
     """Raises CheckpointError for what is stated beside the arguments and is not known, or contradicts the tensors."""
     if unknown := sorted(config.get("pretrained_cfg", {}).keys() - READ - OF_SOURCES):
         raise CheckpointError(f"pretrained_cfg of config.json has {', '.join(unknown)}, which timm does not know")
-    width = source.shape("patch_embed.proj.weight")[0]
-    if config.get("num_features", width) != width:
-        raise CheckpointError(f"config.json says num_features {config['num_features']}, the file has {width}")
+    named, proj = config.get("num_features"), "patch_embed.proj.weight"
+    if named is not None and proj in source and named != (width := source.shape(proj)[0]):
+        raise CheckpointError(f"config.json says num_features {named}, the file has {width}")
     if source.arguments.get("naflex_loader"):
         raise CheckpointError(f"args in the file say naflex_loader, which makes {REFUSED['use_naflex']}")
     if (mode := source.arguments.get("input_img_mode")) not in (None, "RGB"):

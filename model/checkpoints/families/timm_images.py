@@ -26,9 +26,9 @@ def check_channels(source: Source, architecture: Architecture, stated: dict[str,
 def _channels(source: Source, architecture: Architecture, stated: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """What the tensors, config.json and the command line of train.py say, by name."""
     yield "in_chans", architecture.arguments["in_chans"]
-    first = source.shape("patch_embed.proj.weight")
-    if len(first) == 4 and architecture.arguments.get("embed_layer") is None:
-        yield "in_chans", first[1]
+    first = "patch_embed.proj.weight"
+    if first in source and architecture.arguments.get("embed_layer") is None and len(source.shape(first)) == 4:
+        yield "in_chans", source.shape(first)[1]
     for places in (source.arguments, stated):
         if isinstance(size := places.get("input_size"), list | tuple):
             yield "in_chans", size[0]
