@@ -18,7 +18,7 @@ from export.messages import stop, tell
 from export.progress import working
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.describe import report
+from model.checkpoints.describe import report, table
 from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.zero_shot import PROMPT
 
@@ -38,6 +38,9 @@ def inspect(options: argparse.Namespace) -> None:
             options.checkpoint, overrides=dict(options.set), labels=options.labels, prompts=tuple(options.prompt)
         )
     except (CheckpointError, OSError, ValueError) as error:
+        if seen := getattr(error, "seen", {}):
+            tell(table([(name, str(value), origin) for name, (value, origin) in seen.items()]))
+            stop(f"It cannot be exported yet: {error}.")
         stop(f"not inspected: {error}")
     tell(report(description))
     if description.labels_advice:

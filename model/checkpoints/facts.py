@@ -22,6 +22,7 @@ class Facts:
         self.overrides = dict(overrides or {})
         self.origins: dict[str, str] = {}  # by the name of the fact
         self.missing: list[str] = []  # sentences on what a person still has to give
+        self.seen: dict[str, tuple[Any, str]] = {}  # value and origin, of a file that cannot be described without them
 
     def resolve(self, name: str, value: T, origin: str) -> T:
         """The value that a person has set, else `value`; recorded with its origin. What is missing stays so."""

@@ -19,6 +19,7 @@ from model.checkpoints.families.timm_arguments import check_classes, check_state
 from model.checkpoints.families.timm_images import check_channels, image_size, in_whole_patches
 from model.checkpoints.families.timm_layers import check_layers, grid_of_file
 from model.checkpoints.families.timm_layers import tensors as tensors
+from model.checkpoints.families.timm_likeness import need_architecture
 from model.checkpoints.families.timm_network import final_norm, network
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
@@ -76,9 +77,7 @@ def describe(source: Source, facts: Facts) -> Description:
     elif is_known(source.architecture):
         named = facts.resolve("architecture", source.architecture, "arch in the file")
     else:
-        (named,) = facts.need({"architecture": "vit_base_patch16_224"})
-        if facts.missing:  # all else depends on it
-            raise CheckpointError(*facts.missing)
+        named = need_architecture(source, facts)
     architecture, tag = find(named)
     tag = tag or stated.get("tag")
     trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
