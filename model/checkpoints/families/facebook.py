@@ -6,7 +6,7 @@ classifier on features of the last blocks: a folder with both files is one check
 
 from typing import Literal, NamedTuple
 
-from model.checkpoints.checkpoint import Description
+from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.families import dinov3
 from model.checkpoints.families.timm_architectures import is_known
@@ -64,12 +64,12 @@ def _member(source: Source) -> Member | None:
     embedding = ("cls_token", "pos_embed", "patch_embed.proj.weight")
     if named or not (any(name in source for name in attention) and all(name in source for name in embedding)):
         return None
-    wrapped = "model" in source.wrappers
+    wrapped, tuned_mae = "model" in source.wrappers, "global_pool" in source.arguments
     evidence = {
         DINOV2_REGISTERS: "register_tokens" in source,
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
-        MAE: wrapped and ("fc_norm.weight" in source or "head.weight" not in source),
+        MAE: wrapped and ("fc_norm.weight" in source or "head.weight" not in source or tuned_mae),
         DEIT: wrapped and "head.weight" in source,
         DINO: "head.weight" not in source,
     }
@@ -91,9 +91,14 @@ def describe(source: Source, facts: Facts) -> Description:
         preprocessing = _preprocessing(source, facts, member, member.side or grid[0] * patch)
     num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
     vectors = features // width  # that the head reads side by side
+    said = source.arguments.get("nb_classes")
+    if num_classes and said not in (None, num_classes) and facts.overrides.get("num_classes") != "0":
+        raise CheckpointError(f"args in the file say {said} classes, the head has {num_classes}")
     if num_classes:
         alone = vectors == 1 or (member is DINO and vectors != 2)  # the class token of a layer, or of each of several
         pool = "cls" if member.pool == "cls_mean" and alone else member.pool
+        if member is MAE and "fc_norm.weight" not in source:  # main_finetune.py --cls_token
+            pool = "cls"
         pool = facts.resolve("pool", pool, f"width {features} of the head")
     else:
         pool = "mean" if "fc_norm.weight" in source else "cls"  # that norm is for the mean of the patches
@@ -139,7 +144,12 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def _preprocessing(source: Source, facts: Facts, member: Member, side: int) -> Preprocessing:
-    stated = source.arguments.get("eval_crop_ratio")  # DeiT's, of its command line
+    trained_for = source.arguments.get("input_size")  # DeiT's and MAE's, of their command line
+    if member in (DEIT, DEIT3, MAE) and trained_for not in (None, side):
+        raise CheckpointError(
+            f"args in the file say input_size {trained_for}, the table of positions is for {side} pixels"
+        )
+    stated = source.arguments.get("eval_crop_ratio")  # DeiT's
     share = stated or (side > 224 and member.large_crop_share) or member.crop_share
     return resolve_recipe(
         facts,

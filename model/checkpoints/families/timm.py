@@ -10,8 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.facts import Facts
+from model.checkpoints.facts import Facts, Score, resolve_score
 from model.checkpoints.families import dinov3
+from model.checkpoints.families.huggingface import SCORES
 from model.checkpoints.families.openclip import CONFIG, OTHERS
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
@@ -124,7 +125,18 @@ def describe(source: Source, facts: Facts) -> Description:
         wordnet=wordnet,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
+        score=resolve_score(facts, num_classes, stated=_stated_score(config), origin="config.json"),
     )
+
+
+def _stated_score(config: dict[str, Any]) -> Score | None:
+    """What TimmWrapper of transformers says, whose pipeline goes by it. Raises CheckpointError for no score at all."""
+    problem = config.get("problem_type")
+    if problem == "regression":
+        raise CheckpointError("config.json says problem_type regression: the outputs are numbers, not scores of labels")
+    if problem not in (None, *SCORES):
+        raise CheckpointError(f"config.json says problem_type {problem}, which is not known")
+    return SCORES.get(problem)
 
 
 def _is_tower(source: Source) -> bool:

@@ -69,7 +69,8 @@ def stated_arguments(source: Source, config: dict[str, Any]) -> dict[str, Any]:
         {"global_pool": source.arguments.get("gp") or None},
         source.arguments.get("model_kwargs") or {},
     )
-    return {name: value for place in places for name, value in place.items() if (name, value) != ("global_pool", None)}
+    absent = [("global_pool", None), ("img_size", None)]
+    return {name: value for place in places for name, value in place.items() if (name, value) not in absent}
 
 
 def check_stated(source: Source, config: dict[str, Any]) -> None:

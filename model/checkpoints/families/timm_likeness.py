@@ -51,7 +51,7 @@ def need_architecture(source: Source, facts: Facts) -> str:
     else:
         why = (
             "the file does not say architecture, and no network of timm fits its tensors. Give that which it was made "
-            "from, and the arguments that were changed, as in this example"
+            "from, and the arguments that were changed, as in this example, whose number of heads is a guess"
         )
         examples |= _arguments(shown, alike[0]) if alike else {}
     facts.need(examples, why=why)

@@ -54,6 +54,13 @@ def network(architecture: Architecture, *, image_size: tuple[int, int], num_clas
 
     Raises CheckpointError with the argument that is not supported.
     """
+    try:
+        return _network(architecture, image_size, num_classes)
+    except (ValueError, TypeError) as error:  # sizes that are not possible, or no numbers
+        raise CheckpointError(f"{architecture.name}: {error}") from None
+
+
+def _network(architecture: Architecture, image_size: tuple[int, int], num_classes: int) -> ViTConfig:
     stated = _as_vision_transformer(architecture)
     translated = {
         name: _translated(architecture, name, stated[name])
@@ -71,44 +78,41 @@ def network(architecture: Architecture, *, image_size: tuple[int, int], num_clas
     hidden += -hidden % (stated.get("swiglu_align_to") or 1)
     pool_ratio = stated.get("attn_pool_mlp_ratio")
     distilled = architecture.model_class == DISTILLED
-    try:
-        return ViTConfig(
-            image_size=image_size,
-            patch_size=_side(architecture, stated["patch_size"]) * stem_stride(stem),
-            width=stated["embed_dim"],
-            depth=stated["depth"],
-            mlp_dim=hidden // 2 if translated["mlp_layer"] == "packed" else hidden,
-            heads=stated["num_heads"],
-            num_classes=num_classes,
-            stem_layers=stem,
-            patch_bias=not stated["pre_norm"],
-            patch_norm="after" if stated["embed_norm_layer"] else "none",
-            class_token=stated["class_token"],
-            distillation_token=distilled,
-            registers=stated["reg_tokens"],
-            positions=translated["pos_embed"],
-            position_resize=of_tables if relative else architecture.position_resize,
-            relative_bias=relative,
-            rope=_rope(architecture.name, stated),
-            norm_pre=stated["pre_norm"],
-            block=block,
-            norm=norm,
-            norm_eps=norm_eps,
-            layer_scale=bool(stated["init_values"]) and block != "res_post",  # there it initialises the norms
-            inner_norm=stated["scale_attn_norm"],
-            mlp_norm=stated["scale_mlp_norm"] and not stated["scale_attn_norm"],
-            qkv_bias=stated["qkv_bias"],
-            qk_norm=stated["qk_norm"],
-            activation=translated["act_layer"],
-            gated_mlp=translated["mlp_layer"] != "plain",
-            final_norm=final_norm(architecture),
-            pool=pool,
-            pool_heads=stated.get("attn_pool_num_heads"),
-            pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
-            distillation_head=distilled,
-        )
-    except ValueError as error:
-        raise CheckpointError(f"{architecture.name}: {error}") from None
+    return ViTConfig(
+        image_size=image_size,
+        patch_size=_side(architecture, stated["patch_size"]) * stem_stride(stem),
+        width=stated["embed_dim"],
+        depth=stated["depth"],
+        mlp_dim=hidden // 2 if translated["mlp_layer"] == "packed" else hidden,
+        heads=stated["num_heads"],
+        num_classes=num_classes,
+        stem_layers=stem,
+        patch_bias=not stated["pre_norm"],
+        patch_norm="after" if stated["embed_norm_layer"] else "none",
+        class_token=stated["class_token"],
+        distillation_token=distilled,
+        registers=stated["reg_tokens"],
+        positions=translated["pos_embed"],
+        position_resize=of_tables if relative else architecture.position_resize,
+        relative_bias=relative,
+        rope=_rope(architecture.name, stated),
+        norm_pre=stated["pre_norm"],
+        block=block,
+        norm=norm,
+        norm_eps=norm_eps,
+        layer_scale=bool(stated["init_values"]) and block != "res_post",  # there it initialises the norms
+        inner_norm=stated["scale_attn_norm"],
+        mlp_norm=stated["scale_mlp_norm"] and not stated["scale_attn_norm"],
+        qkv_bias=stated["qkv_bias"],
+        qk_norm=stated["qk_norm"],
+        activation=translated["act_layer"],
+        gated_mlp=translated["mlp_layer"] != "plain",
+        final_norm=final_norm(architecture),
+        pool=pool,
+        pool_heads=stated.get("attn_pool_num_heads"),
+        pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
+        distillation_head=distilled,
+    )
 
 
 def final_norm(architecture: Architecture) -> Literal["before_pool", "after_pool", "none"]:
