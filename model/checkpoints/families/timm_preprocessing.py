@@ -9,11 +9,12 @@ from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
+from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD, checked
 from model.preprocessing import Preprocessing
 
 RESIZE_MODES = {"center": "shortest", "squash": "squash"}
-# timm's, for what a pretrained_cfg leaves out (models/_pretrained.py); where it has none of these, it says nothing.
+# timm's, for what a pretrained_cfg leaves out (models/_pretrained.py).
 DEFAULTS = {
     "crop_pct": 0.875,
     "crop_mode": "center",
@@ -21,6 +22,7 @@ DEFAULTS = {
     "mean": IMAGENET_MEAN,
     "std": IMAGENET_STD,
 }
+OF_ROOT = {"architecture", "num_classes", "label_names", "label_descriptions"}  # beside pretrained_cfg too
 
 
 def preprocessing(
@@ -40,7 +42,7 @@ def preprocessing(
             return arguments[name], "args in the file"
         if stated.get(name):  # 0 is not given either
             return stated[name], "config.json"
-        if any(stated.get(other) for other in DEFAULTS):
+        if stated.keys() & {*table()["pretrained_cfg"]} - OF_ROOT:
             return DEFAULTS[name], "timm's default"
         values = {tag: recipe[name] for tag, recipe in published.items()}
         first = next(iter(values.values()))

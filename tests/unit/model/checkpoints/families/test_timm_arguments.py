@@ -171,8 +171,8 @@ def test_classes_are_not_asked_for_where_no_head_is_served(tmp_path):
 
 def test_what_a_pretrained_cfg_leaves_out_is_timms_default(tmp_path):
     """PretrainedCfg of timm 1.0.31: ImageNet's mean, though the architecture is published with another."""
-    folder = write(tmp_path, toy(PLAIN)[1], config_of(PLAIN, recipe={"mean": None, "std": None, "crop_pct": 0}))
-    recipe = load_checkpoint(folder).preprocessing
+    config = config_of(PLAIN) | {"pretrained_cfg": {"input_size": [3, 32, 32], "crop_pct": 0}}
+    recipe = load_checkpoint(write(tmp_path, toy(PLAIN)[1], config)).preprocessing
     assert (recipe.mean, recipe.std) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
     assert recipe.resize_size == (36, 36)  # 32 / 0.875
 
