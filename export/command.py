@@ -38,7 +38,7 @@ def inspect(options: argparse.Namespace) -> None:
     except ValueError as error:
         stop(f"not inspected: {error}")
     with working("starting", leave=False):
-        from model.checkpoints.describe import report
+        from model.checkpoints.describe import report, table
         from model.checkpoints.load import describe_checkpoint
     try:
         description = describe_checkpoint(
@@ -49,6 +49,9 @@ def inspect(options: argparse.Namespace) -> None:
             without=options.without,
         )
     except (CheckpointError, OSError, ValueError) as error:
+        if seen := getattr(error, "seen", {}):
+            tell(table([(name, str(value), origin) for name, (value, origin) in seen.items()]))
+            stop(f"It cannot be exported yet: {error}.")
         stop(f"not inspected: {error}")
     tell(report(description))
     if description.labels_advice:

@@ -11,7 +11,14 @@ if TYPE_CHECKING:
 
 
 class CheckpointError(Exception):
-    """The file cannot be loaded so that the model computes what its library computes; the message says why."""
+    """The file cannot be loaded so that the model computes what its library computes; the message says why.
+
+    `seen` is what can be said of it all the same: values and their origins, by name.
+    """
+
+    def __init__(self, *sentences: str, seen: dict[str, tuple[Any, str]] | None = None) -> None:
+        super().__init__(*sentences)
+        self.seen = seen or {}
 
 
 @dataclass(frozen=True, kw_only=True)

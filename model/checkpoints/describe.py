@@ -1,6 +1,6 @@
 """The facts of a checkpoint and their origins as text: `python -m export inspect CHECKPOINT`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -32,7 +32,11 @@ def report(description: Description) -> str:
     origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
     found = [origins.get(name.removeprefix("preprocessing."), "") for name in facts]
     values = ["?" if origin == MISSING else str(value) for value, origin in zip(facts.values(), found, strict=True)]
-    rows = [*zip(facts, values, found, strict=True)]
+    return table([*zip(facts, values, found, strict=True)])
+
+
+def table(rows: Sequence[tuple[str, str, str]]) -> str:
+    """One row per line: name, value, origin."""
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{name_width}}  {value:<{value_width}}  {origin}".rstrip() for name, value, origin in rows)
 

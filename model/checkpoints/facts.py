@@ -10,6 +10,7 @@ T = TypeVar("T")
 
 Score = Literal["softmax", "sigmoid"]
 IMAGENET_21K = 21843  # classes of Google's version, in every library that has its weights
+LEFT_OUT = "--set num_classes=0 leaves the head out, and the service gives embeddings"  # for errors about a head
 MISSING = "missing"  # the origin of a fact that a person still has to give
 
 LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
@@ -22,6 +23,7 @@ class Facts:
         self.overrides = dict(overrides or {})
         self.origins: dict[str, str] = {}  # by the name of the fact
         self.missing: list[str] = []  # sentences on what a person still has to give
+        self.seen: dict[str, tuple[Any, str]] = {}  # value and origin, of a file that cannot be described without them
 
     def resolve(self, name: str, value: T, origin: str) -> T:
         """The value that a person has set, else `value`; recorded with its origin. What is missing stays so."""

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.facts import LEFT_OUT
 from model.checkpoints.networks import is_head
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, first_few
@@ -31,7 +32,7 @@ def settle(source: Source, own: Mapping[str, str], *, served: bool) -> str:
         if problem and not of_layer:  # such as the projections that DINO trains with
             continue
         if problem and served:
-            raise CheckpointError(f"{problem}. --set num_classes=0 leaves the head out, and the service gives embeddings")
+            raise CheckpointError(f"{problem}. {LEFT_OUT}")
         if problem or (head != ours and not served):
             source.rename(dropping="|".join(map(re.escape, names)))
         elif layer not in (None, f"{ours}."):

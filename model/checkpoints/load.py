@@ -11,7 +11,7 @@ from torch import nn
 
 from model.checkpoints import zero_shot
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
-from model.checkpoints.facts import Facts, resolve_score
+from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
 from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, openclip, timm, torchvision
 from model.checkpoints.heads import settle
 from model.checkpoints.hub import SCHEME, fetch
@@ -94,7 +94,7 @@ def load_checkpoint(
     if isinstance(model.head, nn.Linear) and not model.head.weight.any():
         raise CheckpointError(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
-            " --set num_classes=0 leaves the head out, and the service gives embeddings"
+            f" {LEFT_OUT}"
         )
     return Checkpoint(**vars(description), model=model.eval())
 
@@ -176,7 +176,7 @@ def _describe(
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
-            raise CheckpointError("; ".join(facts.missing)) from None
+            raise CheckpointError("; ".join(facts.missing), seen=facts.seen) from None
         raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else str(error)) from None
     description.origins.update(facts.origins)
     description.overrides.update(facts.overrides)

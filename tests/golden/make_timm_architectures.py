@@ -4,10 +4,12 @@
 meta device with a factory in place of timm's that keeps the arguments, so nothing here is typed by hand.
 """
 
+import dataclasses
 import functools
 import importlib
 import inspect
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ from tests.golden import torchvision_operators
 
 DECLARED = torchvision_operators.declare()
 import timm
+from timm.data import resolve_data_config
+from timm.models._builder import build_model_with_cfg
+from timm.models._pretrained import PretrainedCfg
 from timm.models._registry import (
     _deprecated_models,
     _module_to_models,
@@ -34,6 +39,15 @@ FACTORY = ("feature_cfg", "pretrained_strict", "pretrained_filter_fn", "pretrain
 
 
 def main() -> None:
+    table = made()
+    lines = [f'  "{key}": {rows(value)}' for key, value in table.items()]
+    TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    published = sum(len(a["tags"]) for a in table["architectures"].values())
+    print(f"{TABLE}: {len(table['architectures'])} architectures, {published} tags")
+
+
+def made() -> dict[str, Any]:
+    """The content of the JSON, of the timm that is installed."""
     classes: dict[str, dict[str, Any]] = {}
     architectures: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
@@ -52,11 +66,32 @@ def main() -> None:
                 **position_resize(kwargs.get("pretrained_filter_fn")),
                 "tags": tags(name, recipes),
             }
-    table = {"timm": timm.__version__, "classes": classes, "recipes": recipes, "aliases": aliases}
-    lines = [f'  "{key}": {rows(value)}' for key, value in {**table, "architectures": architectures}.items()]
-    TABLE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-    published = sum(len(a["tags"]) for a in architectures.values())
-    print(f"{TABLE}: {len(architectures)} architectures, {published} tags")
+    return {
+        "timm": timm.__version__,
+        "classes": classes,
+        "factory": factory(),
+        "pretrained_cfg": [field.name for field in dataclasses.fields(PretrainedCfg)],
+        "data_config": sorted(set(re.findall(r"\bargs(?:\.get\(|\[)'(\w+)'", inspect.getsource(resolve_data_config)))),
+        "recipes": recipes,
+        "aliases": aliases,
+        "architectures": architectures,
+    }
+
+
+def factory() -> list[str]:
+    """Arguments of create_model, of build_model_with_cfg and of what calls it, beside those of a class."""
+    modules = [importlib.import_module(f"timm.models.{module}") for module in MODULES]
+    named = [value for module in modules for name, value in vars(module).items() if name.startswith("_create_")]
+    creators = [function for function in named if "build_model_with_cfg(" in inspect.getsource(function)]
+    names: set[str] = set()
+    for function in (timm.create_model, build_model_with_cfg, *creators):
+        names |= {
+            name
+            for name, parameter in inspect.signature(function).parameters.items()
+            if parameter.default is not parameter.empty
+        }
+        names |= set(re.findall(r"\bkwargs\.pop\('(\w+)'", inspect.getsource(function)))
+    return sorted(names)
 
 
 def called(module: Any, name: str) -> tuple[type, dict[str, Any]]:

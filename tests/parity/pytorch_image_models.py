@@ -1,8 +1,11 @@
 """Every architecture of timm_architectures.json in full structure, but narrow and two blocks deep.
 
-It is saved by timm, and loaded by timm and by us, at its own size and at one that is not square.
+It is saved by timm, and loaded by timm and by us, at its own size and at one that is not square. The JSON has to come
+from this timm: a switch that a new release adds ends the run.
 """
 
+import json
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ from model.checkpoints.families.timm_architectures import table
 from model.positions import resize
 from tests.parity.comparison import Row, difference, randomise, seen
 
+MAKE = "PYTHONPATH=. python tests/golden/make_timm_architectures.py"
 SMALL = {"embed_dim": 48, "depth": 2, "num_heads": 3, "num_classes": 7}
 OWN: dict[str, dict[str, Any]] = {
     "vit_base_mci_224": {"embed_dim": 768},  # its stem has no projection
@@ -22,6 +26,11 @@ OWN: dict[str, dict[str, Any]] = {
 
 
 def rows() -> Iterator[Row]:
+    from tests.golden import make_timm_architectures
+
+    made = json.loads(json.dumps(make_timm_architectures.made()))
+    if stale := sorted(key for key in made if made[key] != table().get(key)):
+        sys.exit(f"timm_architectures.json is not that of this timm: {', '.join(stale)}. {MAKE} writes it")
     for name in table()["architectures"]:
         with tempfile.TemporaryDirectory() as folder:
             yield compare(name, Path(folder))

@@ -108,7 +108,9 @@ def hub_folder(case: str, **config: Any) -> Write:
     def write(folder: Path, classes: int) -> Path:
         made_up = {str(i): f"LABEL_{i}" for i in range(classes)}
         transformers = case.startswith("huggingface")
-        keys = {"id2label": made_up} if transformers else {"label_names": None, "num_classes": classes}
+        keys = {"id2label": made_up}
+        if not transformers:
+            keys = {"label_names": None, "num_classes": classes, "model_args.num_classes": classes}
         head = "classifier" if transformers else "head"
         return altered(case, folder, tensors=with_more(ones(head, classes)), **{**keys, **config})
 

@@ -1,38 +1,39 @@
-"""facebookresearch's own files: DeiT and DeiT-3, MAE, DINO and DINOv2, with or without their heads.
+"""facebookresearch's own files: DeiT and DeiT-3, MAE, DINO, DINOv2 and DINOv3, with or without their heads.
 
-Nearly all names are timm's, which this network uses too. DINO and DINOv2 publish a backbone and, in a second file, a
-linear classifier on features of the last blocks: a folder with both files is one checkpoint. A backbone alone gives
-embeddings.
+Nearly all names are timm's, which this network uses too. All DINOs publish a backbone and, in a second file, a linear
+classifier on features of the last blocks: a folder with both files is one checkpoint. Alone, it gives embeddings.
 """
 
 import re
 from typing import Literal, NamedTuple
 
-from model.checkpoints.checkpoint import Description
+from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families import dinov3
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.networks import is_head
-from model.checkpoints.recipe import imagenet, resolve_recipe
+from model.checkpoints.recipe import imagenet, resolve_recipe, squashed
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, resolve_heads, square_grid
+from model.checkpoints.tensors import State, join_blocks, resolve_heads, square_grid
 from model.config import PositionResize, ViTConfig
+from model.preprocessing import Channels, Preprocessing
 
 NAMES = (
     (r"^blocks\.\d+\.(\d+)\.", r"blocks.\1."),  # DINOv2's chunks for FSDP; blocks are numbered through
     (r"\.gamma_([12])$", r".ls\1.gamma"),  # DeiT-3
     (r"\.mlp\.w12\.", ".mlp.fc1."),  # DINOv2 giant
-    (r"\.mlp\.w3\.", ".mlp.fc2."),
     (r"^register_tokens$", "reg_token"),
+    *dinov3.NAMES,
     (r"^(linear\.|linear_head\.|classifier\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
 )
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
-TRAINING_ONLY = r"mask_token|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
+TRAINING_ONLY = rf"{dinov3.TRAINING_ONLY}|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
 HEADS = dict.fromkeys(("head", "head_dist", "linear", "linear_head", "classifier"), TRAINING_ONLY)
 PUBLISHED = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
 
 class Member(NamedTuple):
-    """What a repository's code fixes. All evaluate with bicubic interpolation and ImageNet's mean and std."""
+    """What a repository's code fixes. All but DINOv3 resize with bicubic interpolation and have ImageNet's mean."""
 
     name: str
     position_resize: PositionResize
@@ -50,6 +51,7 @@ DINO = Member("DINO", "bicubic_offset", "cls_mean", "dino eval_linear.py")
 # The tables of DINOv2 are of 518 pixels: positions are interpolated.
 DINOV2 = Member("DINOv2", "bicubic_offset", "cls_mean", "dinov2 data/transforms.py", side=224)
 DINOV2_REGISTERS = DINOV2._replace(name="DINOv2 with registers", position_resize="bicubic_antialias")
+DINOV3 = Member("DINOv3", "bicubic", "cls_mean", "dinov3 README.md, make_transform", side=dinov3.SIDE)
 
 
 def recognises(source: Source) -> bool:
@@ -59,18 +61,20 @@ def recognises(source: Source) -> bool:
 def _member(source: Source) -> Member | None:
     """None for the files of other libraries; timm's own have a config.json, or name their architecture."""
     named = source.config or is_known(source.architecture)
+    if not named and dinov3.is_original(source):
+        return DINOV3
     attention = ("blocks.0.attn.qkv.bias", "blocks.0.0.attn.qkv.bias")  # the second in DINOv2's chunks
     embedding = ("cls_token", "pos_embed", "patch_embed.proj.weight")
     if named or not (any(name in source for name in attention) and all(name in source for name in embedding)):
         return None
-    wrapped = "model" in source.wrappers
+    wrapped, tuned_mae = "model" in source.wrappers, "global_pool" in source.arguments
     heads = {name.partition(".")[0] for name in source.names if not re.fullmatch(TRAINING_ONLY, name)}
     heads = {name for name in heads if is_head(name)} - {"linear"}  # DINO's own
     evidence = {
         DINOV2_REGISTERS: "register_tokens" in source,
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
-        MAE: wrapped and ("fc_norm.weight" in source or not heads),
+        MAE: wrapped and ("fc_norm.weight" in source or not heads or tuned_mae),
         DEIT: wrapped and "head" in heads,
         DINO: not heads,
     }
@@ -81,28 +85,34 @@ def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the number of heads, which follows from the published widths."""
     member = _member(source)
     assert member is not None
-    source.rename(NAMES, dropping=TRAINING_ONLY)
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
-    grid = square_grid(source.shape("pos_embed")[1])
-    side = member.side or grid[0] * patch
-    stated = source.arguments.get("eval_crop_ratio")  # DeiT's, of its command line
-    share = stated or (side > 224 and member.large_crop_share) or member.crop_share
-    preprocessing = resolve_recipe(
-        facts,
-        imagenet(side, resized=int(side / share), interpolation="bicubic"),
-        (DEIT if stated else member).evaluation,
-        sized_by="" if member.side else "the table of positions",
-    )
+    channels = dinov3.published_channels(source, width) if member is DINOV3 else None
+    source.rename(NAMES, dropping=TRAINING_ONLY)
+    grid = square_grid(source.shape("pos_embed")[1]) if "pos_embed" in source else None
+    if member is DINOV3:
+        preprocessing = _of_dinov3(facts, channels)
+    else:
+        assert grid is not None
+        preprocessing = _preprocessing(source, facts, member, member.side or grid[0] * patch)
     num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
     vectors = features // width  # that the head reads side by side
+    said = source.arguments.get("nb_classes")
+    if num_classes and said not in (None, num_classes) and facts.overrides.get("num_classes") != "0":
+        raise CheckpointError(f"args in the file say {said} classes, the head has {num_classes}")
     if num_classes:
         alone = vectors == 1 or (member is DINO and vectors != 2)  # the class token of a layer, or of each of several
         pool = "cls" if member.pool == "cls_mean" and alone else member.pool
+        if member is MAE and "fc_norm.weight" not in source:  # main_finetune.py --cls_token
+            pool = "cls"
         pool = facts.resolve("pool", pool, f"width {features} of the head")
     else:
         pool = "mean" if "fc_norm.weight" in source else "cls"  # that norm is for the mean of the patches
         pool = facts.resolve("pool", pool, f"a backbone of {member.name} without the file of a linear head beside it")
-    gated = source.shape("blocks.0.mlp.fc1.weight")[0] != source.shape("blocks.0.mlp.fc2.weight")[1]
+    hidden = source.shape("blocks.0.mlp.fc2.weight")[1]
+    gated = source.shape("blocks.0.mlp.fc1.weight")[0] != hidden or "blocks.0.mlp.fc1_g.weight" in source
+    known, origin = PUBLISHED.get(width), f"all published models of width {width}"
+    if dinov3.PERIODS in source:  # two numbers of a head's width have two coordinates
+        known, origin = width // (4 * source.shape(dinov3.PERIODS)[0]), f"number of {dinov3.PERIODS}"
     return Description(
         family="facebookresearch",
         architecture=member.name,
@@ -111,12 +121,16 @@ def describe(source: Source, facts: Facts) -> Description:
             patch_size=patch,
             width=width,
             depth=source.count(r"blocks\.(\d+)\."),
-            mlp_dim=source.shape("blocks.0.mlp.fc2.weight")[1],
-            heads=resolve_heads(facts, PUBLISHED.get(width), f"all published models of width {width}", width=width),
+            mlp_dim=hidden,
+            heads=resolve_heads(facts, known, origin, width=width),
             num_classes=num_classes,
             distillation_token="dist_token" in source,
             registers=source.shape("reg_token")[1] if "reg_token" in source else 0,
+            positions="learned" if grid else "none",
             position_resize=member.position_resize,
+            rope=dinov3.ROPE if member is DINOV3 else None,
+            norm_eps=dinov3.NORM_EPS if member is DINOV3 else 1e-6,
+            qkv_bias="blocks.0.attn.qkv.bias" in source,
             layer_scale="blocks.0.ls1.gamma" in source,
             activation="silu" if gated else "gelu",
             gated_mlp=gated,
@@ -134,7 +148,41 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
+def _preprocessing(source: Source, facts: Facts, member: Member, side: int) -> Preprocessing:
+    trained_for = source.arguments.get("input_size")  # DeiT's and MAE's, of their command line
+    if member in (DEIT, DEIT3, MAE) and trained_for not in (None, side):
+        raise CheckpointError(
+            f"args in the file say input_size {trained_for}, the table of positions is for {side} pixels"
+        )
+    stated = source.arguments.get("eval_crop_ratio")  # DeiT's
+    share = stated or (side > 224 and member.large_crop_share) or member.crop_share
+    return resolve_recipe(
+        facts,
+        imagenet(side, resized=int(side / share), interpolation="bicubic"),
+        (DEIT if stated else member).evaluation,
+        sized_by="" if member.side else "the table of positions",
+    )
+
+
+def _of_dinov3(facts: Facts, channels: tuple[Channels, Channels] | None) -> Preprocessing:
+    """README.md's transform. Mean and std are those of `channels`, or else a person has to give them."""
+    if channels is None:
+        (mean, std), others = dinov3.LVD, dinov3.SAT
+        mean, std = facts.need(
+            {"mean": mean, "std": std},
+            why="the file does not say whether it learned from images of the web (LVD-1689M) or of satellites "
+            f"(SAT-493M), whose mean is {others[0]} and std {others[1]}: give them, as in this example for the web",
+        )
+        channels = mean, std
+    mean, std = channels
+    recipe = squashed((dinov3.SIDE, dinov3.SIDE), "bilinear", mean=mean, std=std)
+    return resolve_recipe(facts, recipe, DINOV3.evaluation)
+
+
 def tensors(state: State, description: Description) -> State:
+    if description.architecture == DINOV3.name:
+        dinov3.convert(state, description.config)
+        join_blocks(state, description.config)
     if description.architecture == DINO.name and description.config.pool == "cls_mean":
         # eval_linear.py stacks the class token and the mean on a last axis and flattens: their features alternate
         state["head.weight"] = state["head.weight"].unflatten(1, (-1, 2)).transpose(1, 2).flatten(1)

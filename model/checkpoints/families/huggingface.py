@@ -8,9 +8,9 @@ models/clip, models/metaclip_2 and models/siglip; SigLIP 2 of a fixed resolution
 import re
 
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.facts import Facts, resolve_score
+from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
 from model.checkpoints.families.huggingface_config import checked, tower_of
-from model.checkpoints.families.huggingface_head import CLASSIFYING, LEFT_OUT, labels_of, score_of
+from model.checkpoints.families.huggingface_head import CLASSIFYING, labels_of, score_of
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, KINDS, OF_POOLERS, Json, Kind
 from model.checkpoints.source import Source

@@ -3,12 +3,12 @@
 from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.facts import Facts, Score, resolve_score
+from model.checkpoints.facts import LEFT_OUT, Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_kinds import Json
 from model.checkpoints.labels import by_index
 
 CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
-LEFT_OUT = "--set num_classes=0 leaves the head out, and the service gives embeddings"
+
 # As in pipelines/image_classification.py.
 SCORES: dict[str, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
 

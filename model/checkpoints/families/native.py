@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from math import prod
 from pathlib import Path
+from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import save_file
@@ -27,6 +28,15 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     stated = json.loads(source.metadata[FAMILY])
+    if unknown := sorted(stated.keys() - {*STORED, "config", "preprocessing"}):
+        raise CheckpointError(f"the metadata has {', '.join(unknown)}, which this version does not know")
+    try:
+        return _described(stated, facts)
+    except (TypeError, KeyError) as error:  # fields that are not known, or not there
+        raise CheckpointError(f"the metadata is not that of this version: {error}") from None
+
+
+def _described(stated: dict[str, Any], facts: Facts) -> Description:
     config = ViTConfig.from_json(stated["config"])
     size = facts.resolve("image_size", config.image_size, "metadata")
     return Description(

@@ -11,17 +11,22 @@ from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
+from model.checkpoints.families import dinov3
+from model.checkpoints.families.huggingface_head import score_of
 from model.checkpoints.families.openclip import CONFIG, OTHERS, vision_cfg
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
 from model.checkpoints.families.timm_architectures import Architecture, find, is_known
-from model.checkpoints.families.timm_layers import grid_of_file
+from model.checkpoints.families.timm_arguments import check_classes, check_stated, stated_arguments, with_arguments
+from model.checkpoints.families.timm_images import check_channels, image_size, in_whole_patches
+from model.checkpoints.families.timm_layers import check_layers, grid_of_file
 from model.checkpoints.families.timm_layers import tensors as tensors
-from model.checkpoints.families.timm_network import final_norm, network, patch_side, with_arguments
+from model.checkpoints.families.timm_likeness import need_architecture
+from model.checkpoints.families.timm_network import final_norm, network
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.labels import by_index
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import NOTHING, pair
+from model.checkpoints.tensors import NOTHING
 
 FAMILY = "timm"
 HEADS = {"head": NOTHING, "head_dist": NOTHING}
@@ -66,6 +71,8 @@ def describe(source: Source, facts: Facts) -> Description:
             "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
         )
     config, tower = _described(source), _is_tower(source)
+    if dinov3.is_original(source):  # timm's filter takes them too (models/eva.py)
+        source.rename(dinov3.NAMES, dropping=dinov3.TRAINING_ONLY)
     source.rename(NAMES, dropping=f"{DROPPED}|{OTHERS}" if tower else DROPPED)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
@@ -74,9 +81,7 @@ def describe(source: Source, facts: Facts) -> Description:
     elif is_known(source.architecture):
         named = facts.resolve("architecture", source.architecture, "arch in the file")
     else:
-        (named,) = facts.need({"architecture": "vit_base_patch16_224"})
-        if facts.missing:  # all else depends on it
-            raise CheckpointError(*facts.missing)
+        named = need_architecture(source, facts)
     architecture, tag = find(named)
     tag = tag or stated.get("tag")
     trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
@@ -84,32 +89,34 @@ def describe(source: Source, facts: Facts) -> Description:
     outputs = source.shape("head.weight")[0] if "head.weight" in source else 0
     # timm cuts off background classes, which come first
     num_classes = outputs - (stated.get("label_offset") or 0) if outputs else 0
-    if config.get("num_classes", num_classes) != num_classes and facts.overrides.get("num_classes") != "0":
-        raise CheckpointError(f"config.json says {config['num_classes']} classes, the head has {num_classes}")
+    if facts.serves_head:
+        check_classes(source, config, stated, num_classes)
     labels, wordnet, problem = _labels(config, stated, num_classes)
     projects = not tower and not labels and not problem and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
     projected = _projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
-    changes = _stated_arguments(source, config)
+    changes = stated_arguments(source, config)
     architecture = _changed(source, changes, "config.json" if config else "args in the file", facts, architecture)
     began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
-    size = _image_size(source, config, facts, architecture, changes, stated, published)
+    check_stated(source, config)
+    check_channels(source, architecture, stated)
+    size = image_size(source, config, facts, architecture, changes, stated, published)
     if tower and source.json(CONFIG):
         recipe = openclip_preprocessing(source, facts, size)
     else:
         recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
-    side = patch_side(architecture)
-    if side and "image_size" not in facts.overrides:
-        recipe = recipe.in_patches(side)
+    if "image_size" not in facts.overrides:
+        recipe = in_whole_patches(recipe, architecture)
     vit = replace(
         network(architecture, image_size=recipe.size, num_classes=num_classes),
         representation_size=projected,
         representation="linear" if projected else "tanh",
         representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
     )
+    check_layers(source, architecture)
     return Description(
         name=facts.resolve("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
         family=FAMILY,
@@ -122,6 +129,7 @@ def describe(source: Source, facts: Facts) -> Description:
         labels_problem=problem,
         labels_from="config.json",
         dataset="" if trained else _dataset(tag, num_classes),
+        score=score_of(config, facts, num_classes),  # TimmWrapper of transformers states it
     )
 
 
@@ -158,17 +166,6 @@ def _is_clip(source: Source) -> bool:
     return "visual.conv1.weight" in source or ("conv1.weight" in source and "class_embedding" in source)
 
 
-def _stated_arguments(source: Source, config: dict[str, Any]) -> dict[str, Any]:
-    """Arguments that change the architecture's, from config.json and, before it, the command line of train.py."""
-    places = (
-        {"global_pool": config.get("global_pool") or None},
-        config.get("model_args") or {},
-        {"global_pool": source.arguments.get("gp") or None},
-        source.arguments.get("model_kwargs") or {},
-    )
-    return {name: value for place in places for name, value in place.items() if (name, value) != ("global_pool", None)}
-
-
 def _changed(
     source: Source, stated: dict[str, Any], origin: str, facts: Facts, architecture: Architecture
 ) -> Architecture:
@@ -193,39 +190,6 @@ def _changed(
     for name in facts.overrides.keys() & known.keys() - {"img_size", "global_pool"}:
         changes[name] = facts.resolve(name, known[name], architecture.name)
     return with_arguments(architecture, changes)
-
-
-def _image_size(
-    source: Source,
-    config: dict[str, Any],
-    facts: Facts,
-    architecture: Architecture,
-    changes: dict[str, Any],
-    stated: dict[str, Any],
-    published: dict[str, dict[str, Any]],
-) -> tuple[int, int]:
-    """(height, width) as stated, else from the positions in the file, else as published."""
-    built = changes.get("img_size")
-    size_of_input = source.arguments.get("input_size")  # channels, height and width in timm's train.py; BEiT's: a side
-    given = size_of_input[1:] if isinstance(size_of_input, list | tuple) else size_of_input
-    given = given or source.arguments.get("img_size")
-    if built is not None and not architecture.arguments.get("dynamic_img_size"):
-        size, origin = built, "config.json" if source.config else CONFIG if config else "args in the file"
-    elif given:
-        size, origin = given, "args in the file"
-    elif "input_size" in stated:
-        size, origin = stated["input_size"][1:], "config.json"
-    else:
-        tag, recipe = next(iter(published.items()))
-        size, origin = recipe["input_size"][1:], f"timm, {tag}"
-        side = patch_side(architecture) or 1
-        covered = (size[0] - size[0] % side, size[1] - size[1] % side)
-        usual = network(architecture, image_size=covered, num_classes=1)
-        by_hand = "image_size" in facts.overrides  # then a table that is no square may fit
-        grid = None if by_hand else grid_of_file(source, architecture, usual)
-        if grid is not None and grid != usual.grid:
-            size, origin = [side * usual.patch_size for side in grid], "number of positions"
-    return facts.resolve("image_size", pair(size), origin)
 
 
 def _is_projection(architecture: Architecture, tag: str | None, outputs: int) -> bool:

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.families import dinov3
 from model.checkpoints.families.timm_architectures import Architecture
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import RELATIVE, State, fill_biases, join_blocks, share_relative_table, square_grid
@@ -16,8 +17,30 @@ from model.config import ViTConfig
 from model.positions import Grid
 
 
+def check_layers(source: Source, architecture: Architecture) -> None:
+    """Raises CheckpointError for layers that a file has and its arguments do not, or the other way round, where
+    `tensors` would fill them in.
+    """
+    name, arguments = architecture.name, architecture.arguments
+    parallel = arguments.get("block_fn") == "ParallelScalingBlock"
+    for layer in ("attn.proj", *(() if parallel else ("mlp.fc1",)), "mlp.fc2"):  # it is part of in_proj there
+        has = any(key.endswith(f"{layer}.bias") for key in source.names)
+        if has != arguments.get("proj_bias", True):
+            raise CheckpointError(f"{name} has proj_bias={not has}, the file has {layer} {_with(has)} a bias")
+    scales = [any(key.endswith(f".{scale}.gamma") for key in source.names) for scale in ("ls1", "ls2")]
+    if scales[0] and not parallel and scales[1] == arguments.get("attn_only_layer_scale", False):
+        raise CheckpointError(
+            f"{name} has attn_only_layer_scale={scales[1]}, the file has MLPs {_with(scales[1])} a LayerScale"
+        )
+
+
+def _with(has: bool) -> str:
+    return "with" if has else "without"
+
+
 def tensors(state: State, description: Description) -> State:
     config = description.config
+    dinov3.convert(state, config)
     _conv_patches(state, config)
     _fused_layers(state, config)
     _absent_layers(state, config)

@@ -9,7 +9,6 @@ from model.config import PositionResize, RopeConfig, ViTConfig, stem_stride
 
 # What this network can do, argument by argument: timm's values to those of ViTConfig.
 TRANSLATIONS: dict[str, dict[Any, Any]] = {
-    "in_chans": {3: 3},
     "global_pool": {"token": "cls", "avg": "mean", "map": "map"},
     "pos_embed": {"learn": "learned", "": "none", "none": "none"},
     "rel_pos_type": {"mlp": "table", "bias": "table"},
@@ -23,9 +22,10 @@ TRANSLATIONS: dict[str, dict[Any, Any]] = {
         "ParallelScalingBlock": "parallel",
     },
     "attn_layer": {"Attention": "plain", "attn": "plain", "": "plain"},
+    "attn_type": {"eva": "plain", "rope": "plain"},  # they differ in the names of tensors
+    "rope_mrope_section": {None: None},
     "mlp_layer": {"Mlp": "plain", "SwiGLU": "gated", "SwiGLUPacked": "packed"},  # packed: gate and value are one layer
     "scale_mlp": {False: False},
-    "use_naflex": {False: False, None: False},
 }
 # What it cannot do: timm's values to words for an error.
 UNSUPPORTED: dict[str, str] = {
@@ -44,15 +44,9 @@ ROPES: dict[str, Literal["index", "centered", "learned"]] = {  # timm's rope_typ
     "dinov3": "centered",
     "mixed": "learned",
 }
-FACTORY_ARGUMENTS = {"strict_img_size", "pretrained_strict", "out_indices", "features_only"}  # without effect here
 
 
-def with_arguments(architecture: Architecture, changes: dict[str, Any]) -> Architecture:
-    """The same with some arguments changed. Raises CheckpointError for one that its class does not have."""
-    known = architecture.arguments.keys() | TRANSLATIONS.keys() | FACTORY_ARGUMENTS
-    if unknown := sorted(name for name in changes.keys() - known if not name.endswith("_rate")):
-        raise CheckpointError(f"{architecture.name} has no argument {', '.join(unknown)}")
-    return architecture._replace(arguments={**architecture.arguments, **changes})
+DISTILLED = "VisionTransformerDistilled"
 
 
 def network(architecture: Architecture, *, image_size: tuple[int, int], num_classes: int) -> ViTConfig:
@@ -60,6 +54,13 @@ def network(architecture: Architecture, *, image_size: tuple[int, int], num_clas
 
     Raises CheckpointError with the argument that is not supported.
     """
+    try:
+        return _network(architecture, image_size, num_classes)
+    except (ValueError, TypeError) as error:  # sizes that are not possible, or no numbers
+        raise CheckpointError(f"{architecture.name}: {error}") from None
+
+
+def _network(architecture: Architecture, image_size: tuple[int, int], num_classes: int) -> ViTConfig:
     stated = _as_vision_transformer(architecture)
     translated = {
         name: _translated(architecture, name, stated[name])
@@ -76,45 +77,42 @@ def network(architecture: Architecture, *, image_size: tuple[int, int], num_clas
     hidden = int(stated["embed_dim"] * stated["mlp_ratio"])
     hidden += -hidden % (stated.get("swiglu_align_to") or 1)
     pool_ratio = stated.get("attn_pool_mlp_ratio")
-    distilled = architecture.model_class == "VisionTransformerDistilled"
-    try:
-        return ViTConfig(
-            image_size=image_size,
-            patch_size=_side(architecture, stated["patch_size"]) * stem_stride(stem),
-            width=stated["embed_dim"],
-            depth=stated["depth"],
-            mlp_dim=hidden // 2 if translated["mlp_layer"] == "packed" else hidden,
-            heads=stated["num_heads"],
-            num_classes=num_classes,
-            stem_layers=stem,
-            patch_bias=not stated["pre_norm"],
-            patch_norm="after" if stated["embed_norm_layer"] else "none",
-            class_token=stated["class_token"],
-            distillation_token=distilled,
-            registers=stated["reg_tokens"],
-            positions=translated["pos_embed"],
-            position_resize=of_tables if relative else architecture.position_resize,
-            relative_bias=relative,
-            rope=_rope(architecture.name, stated),
-            norm_pre=stated["pre_norm"],
-            block=block,
-            norm=norm,
-            norm_eps=norm_eps,
-            layer_scale=bool(stated["init_values"]) and block != "res_post",  # there it initialises the norms
-            inner_norm=stated["scale_attn_norm"],
-            mlp_norm=stated["scale_mlp_norm"] and not stated["scale_attn_norm"],
-            qkv_bias=stated["qkv_bias"],
-            qk_norm=stated["qk_norm"],
-            activation=translated["act_layer"],
-            gated_mlp=translated["mlp_layer"] != "plain",
-            final_norm=final_norm(architecture),
-            pool=pool,
-            pool_heads=stated.get("attn_pool_num_heads"),
-            pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
-            distillation_head=distilled,
-        )
-    except ValueError as error:
-        raise CheckpointError(f"{architecture.name}: {error}") from None
+    distilled = architecture.model_class == DISTILLED
+    return ViTConfig(
+        image_size=image_size,
+        patch_size=_side(architecture, stated["patch_size"]) * stem_stride(stem),
+        width=stated["embed_dim"],
+        depth=stated["depth"],
+        mlp_dim=hidden // 2 if translated["mlp_layer"] == "packed" else hidden,
+        heads=stated["num_heads"],
+        num_classes=num_classes,
+        stem_layers=stem,
+        patch_bias=not stated["pre_norm"],
+        patch_norm="after" if stated["embed_norm_layer"] else "none",
+        class_token=stated["class_token"],
+        distillation_token=distilled,
+        registers=stated["reg_tokens"],
+        positions=translated["pos_embed"],
+        position_resize=of_tables if relative else architecture.position_resize,
+        relative_bias=relative,
+        rope=_rope(architecture.name, stated),
+        norm_pre=stated["pre_norm"],
+        block=block,
+        norm=norm,
+        norm_eps=norm_eps,
+        layer_scale=bool(stated["init_values"]) and block != "res_post",  # there it initialises the norms
+        inner_norm=stated["scale_attn_norm"],
+        mlp_norm=stated["scale_mlp_norm"] and not stated["scale_attn_norm"],
+        qkv_bias=stated["qkv_bias"],
+        qk_norm=stated["qk_norm"],
+        activation=translated["act_layer"],
+        gated_mlp=translated["mlp_layer"] != "plain",
+        final_norm=final_norm(architecture),
+        pool=pool,
+        pool_heads=stated.get("attn_pool_num_heads"),
+        pool_mlp_dim=None if pool_ratio is None else int(stated["embed_dim"] * pool_ratio),
+        distillation_head=distilled,
+    )
 
 
 def final_norm(architecture: Architecture) -> Literal["before_pool", "after_pool", "none"]:
@@ -148,6 +146,8 @@ def _as_vision_transformer(architecture: Architecture) -> dict[str, Any]:
 
 def _check_combination(architecture: Architecture, stated: dict[str, Any], *, relative: bool) -> None:
     """Raises CheckpointError for arguments that are supported alone and not together."""
+    if architecture.model_class == DISTILLED and (stated["reg_tokens"] or stated["no_embed_class"]):
+        raise CheckpointError(f"{architecture.name} has reg_tokens or no_embed_class, which timm's class leaves out")
     if stated["scale_attn_norm"] and not stated["scale_mlp_norm"]:
         raise CheckpointError(f"{architecture.name} has scale_attn_norm without scale_mlp_norm, which is not supported")
     norms = [_norm(architecture, stated[name]) for name in ("embed_norm_layer", "norm_layer") if stated[name]]
@@ -226,6 +226,8 @@ def _rope(name: str, stated: dict[str, Any]) -> RopeConfig | None:
     kind = stated["rope_type"]
     if kind not in ROPES:
         raise CheckpointError(f"{name} has rope_type={kind!r}: supported are {', '.join(map(repr, ROPES))}")
+    if kind == "mixed" and stated["rope_rotate_half"]:
+        raise CheckpointError(f"{name} has rope_rotate_half with rope_type='mixed', which timm does not have")
     axes = {"ij": "yx", "xy": "xy"}.get(stated["rope_grid_indexing"], stated["rope_grid_indexing"])
     reference = stated["ref_feat_shape"] if kind == "cat" else None
     return RopeConfig(

@@ -9,11 +9,20 @@ from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import checked
+from model.checkpoints.families.timm_architectures import table
+from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD, checked
 from model.preprocessing import Preprocessing
 
 RESIZE_MODES = {"center": "shortest", "squash": "squash"}
-DEFAULTS = {"crop_pct": 0.875, "crop_mode": "center", "interpolation": "bicubic"}  # timm's; mean and std have none here
+# timm's, for what a pretrained_cfg leaves out (models/_pretrained.py).
+DEFAULTS = {
+    "crop_pct": 0.875,
+    "crop_mode": "center",
+    "interpolation": "bicubic",
+    "mean": IMAGENET_MEAN,
+    "std": IMAGENET_STD,
+}
+OF_ROOT = {"architecture", "num_classes", "label_names", "label_descriptions"}  # beside pretrained_cfg too
 
 
 def preprocessing(
@@ -31,9 +40,9 @@ def preprocessing(
     def value_of(fact: str, name: str) -> tuple[Any, str]:
         if arguments.get(name):  # not given: None, or an empty interpolation
             return arguments[name], "args in the file"
-        if stated.get(name) is not None:
+        if stated.get(name):  # 0 is not given either
             return stated[name], "config.json"
-        if stated and name in DEFAULTS:
+        if stated.keys() & {*table()["pretrained_cfg"]} - OF_ROOT:
             return DEFAULTS[name], "timm's default"
         values = {tag: recipe[name] for tag, recipe in published.items()}
         first = next(iter(values.values()))
@@ -63,6 +72,9 @@ def preprocessing(
     return checked(recipe)
 
 
-def _channels(facts: Facts, name: str, values: Sequence[float], origin: str) -> tuple[float, float, float]:
-    red, green, blue = map(float, values if len(values) > 1 else [*values] * 3)  # timm takes one for all too
+def _channels(facts: Facts, name: str, values: float | Sequence[float], origin: str) -> tuple[float, float, float]:
+    each = values if isinstance(values, Sequence) else [values]
+    if len(each) not in (1, 3):  # timm takes one for all too
+        raise CheckpointError(f"{name} has {len(each)} numbers ({origin}): supported are red, green and blue")
+    red, green, blue = map(float, each if len(each) == 3 else [*each] * 3)
     return facts.resolve(name, (red, green, blue), origin)

@@ -91,12 +91,17 @@ def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[s
     """That of the command line of references/classification/train.py in the file, or of the published weights with this
     architecture and image side; other files do not contain any.
     """
-    if "val_resize_size" in arguments and "interpolation" in arguments:
-        recipe = imagenet(side, resized=arguments["val_resize_size"], interpolation=arguments["interpolation"])
-        return resolve_recipe(facts, recipe, "args in the file")
-    if (architecture, side) not in WEIGHTS:
-        why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the transform of the training"
+    if (crop := arguments.get("val_crop_size") or side) != side:
+        raise CheckpointError(f"args in the file say val_crop_size {crop}, the table of positions is for {side} pixels")
+    stated = {name: arguments[name] for name in ("val_resize_size", "interpolation") if arguments.get(name)}
+    origin, published = "args in the file", dict[str, Any]()
+    if len(stated) < 2 and (architecture, side) not in WEIGHTS:
+        why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the training's transform"
         return need_recipe(facts, why, size=(side, side), crop_rounding="half_even")
-    entry, resized, interpolation = WEIGHTS[architecture, side]
-    recipe = imagenet(side, resized=resized, interpolation=interpolation)
-    return resolve_recipe(facts, recipe, f"torchvision's {entry}")
+    if len(stated) < 2:
+        entry, resized, interpolation = WEIGHTS[architecture, side]
+        published = {"val_resize_size": resized, "interpolation": interpolation}
+        origin = " and ".join([origin] * len(stated) + [f"torchvision's {entry}"])
+    found = {**published, **stated}
+    recipe = imagenet(side, resized=found["val_resize_size"], interpolation=found["interpolation"])
+    return resolve_recipe(facts, recipe, origin)

@@ -1,7 +1,7 @@
-"""Checkpoints of DeiT, MAE, DINO and DINOv2 as facebookresearch publishes them; their networks are timm's too.
+"""Checkpoints of DeiT, MAE and DINO to DINOv3 as facebookresearch publishes them; their networks are timm's too.
 
-The files' names, containers and heads are theirs: dino `eval_linear.py`, dinov2 `hub/classifiers.py`. So is the
-interpolation of DINOv2's positions, `interpolate_pos_encoding`.
+The files' names, containers and heads are theirs: dino `eval_linear.py`, dinov2 and dinov3 `hub/classifiers.py`. So is
+the interpolation of DINOv2's positions, `interpolate_pos_encoding`, and the transform in README.md of dinov3.
 """
 
 import json
@@ -17,12 +17,14 @@ from torch import Tensor, nn
 SIDE, PATCH, GRID = 16, 4, 4
 NATIVE = 7  # patches a side of DINOv2's table
 PLAIN = {"img_size": SIDE, "patch_size": PATCH, "embed_dim": 24, "depth": 4, "num_heads": 3, "mlp_ratio": 2}
+ROTARY = {"img_size": SIDE, "patch_size": PATCH, "embed_dim": 24, "depth": 2, "num_heads": 3}
 EVALUATED = {**PLAIN, "img_size": 224, "patch_size": 16}  # as DINOv2 is, whatever its table of positions
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 CLASSES = 6
 
 
 def make(folder: Path) -> None:
+    import timm
     from timm.layers import SwiGLUPacked
     from timm.models.deit import VisionTransformerDistilled
     from timm.models.vision_transformer import VisionTransformer
@@ -71,6 +73,11 @@ def make(folder: Path) -> None:
     four = Classifier(backbone, 5 * 24, lambda cls, patches: torch.cat([*cls, patches.mean(1)], dim=1))
     write(folder / "dinov2-registers", dinov2(state, four), four, image_size="16,16")
 
+    backbone = random(timm.create_model("vit_small_plus_patch16_dinov3_qkvb", **ROTARY, num_classes=0))
+    linear = Rotary(backbone, 2 * 24, lambda cls, patches: torch.cat([cls[-1], patches.mean(1)], dim=1))
+    channels = {"mean": "0.485,0.456,0.406", "std": "0.229,0.224,0.225"}
+    write(folder / "dinov3", dinov2(dinov3(backbone), linear), linear, squash=True, image_size="16,16", **channels)
+
 
 class Classifier(nn.Module):
     """A linear layer on normed outputs of the last four blocks."""
@@ -83,6 +90,14 @@ class Classifier(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         layers = self.backbone.get_intermediate_layers(images, n=4, return_prefix_tokens=True, norm=True)
         return self.head(self.gather([prefix[:, 0] for _, prefix in layers], layers[-1][0]))
+
+
+class Rotary(Classifier):
+    """A linear layer on the normed output of the last block."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        tokens = self.backbone.forward_features(images)
+        return self.head(self.gather([tokens[:, 0]], tokens[:, self.backbone.num_prefix_tokens :]))
 
 
 def random(model: nn.Module, *, seed: int = 0) -> nn.Module:
@@ -121,17 +136,40 @@ def dinov2(backbone: dict, model: Classifier) -> dict[str, dict]:
     return {"checkpoint.hub/pretrain.pth": backbone, "checkpoint.hub/linear_head.pth": model.head.state_dict()}
 
 
+def dinov3(backbone: nn.Module) -> dict[str, Tensor]:
+    """The tensors of timm's network under dinov3's names, and those that count in training alone."""
+    names = (r"^reg_token$", "storage_tokens"), (r"\.gamma_([12])$", r".ls\1.gamma")
+    mlps = (r"\.fc1_g\.", ".w1."), (r"\.fc1_x\.", ".w2."), (r"\.fc2\.", ".w3.")
+    state = renamed(backbone, *names, *mlps)
+    for i in range(ROTARY["depth"]):
+        q, v = (state.pop(f"blocks.{i}.attn.{kind}_bias") for kind in "qv")
+        state[f"blocks.{i}.attn.qkv.bias"] = torch.cat([q, torch.ones(24), v])
+        state[f"blocks.{i}.attn.qkv.bias_mask"] = torch.cat([torch.ones(24), torch.zeros(24), torch.ones(24)])
+    state["rope_embed.periods"] = 100.0 ** torch.tensor([0.0, 0.5])
+    return state | {"mask_token": torch.ones(1, 24), "local_cls_norm.weight": torch.ones(24)}
+
+
 def write(
-    case: Path, files: dict[str, dict], model: nn.Module, *, side: int = SIDE, share: float = 0.875, **overrides: str
+    case: Path,
+    files: dict[str, dict],
+    model: nn.Module,
+    *,
+    side: int = SIDE,
+    share: float = 0.875,
+    squash: bool = False,
+    **overrides: str,
 ) -> None:
     from torchvision import transforms
 
     for name, content in files.items():
         (case / name).parent.mkdir(parents=True, exist_ok=True)
         torch.save(content, case / name)
-    (case / "overrides.json").write_text(json.dumps({"heads": "3", **overrides}) + "\n")
+    heads = {} if squash else {"heads": "3"}  # DINOv3's periods tell
+    (case / "overrides.json").write_text(json.dumps({**heads, **overrides}) + "\n")
     picture = np.random.default_rng(1).integers(0, 256, (43, 61, 3), dtype=np.uint8)
     resize = transforms.Resize(int(side / share), transforms.InterpolationMode.BICUBIC)
+    if squash:
+        resize = transforms.Resize((side, side), transforms.InterpolationMode.BILINEAR)
     steps = [resize, transforms.CenterCrop(side), transforms.ToTensor(), transforms.Normalize(MEAN, STD)]
     pixels = transforms.Compose(steps)(Image.fromarray(picture))
     with torch.inference_mode():

@@ -51,6 +51,28 @@ def test_deit_is_cropped_as_its_own_command_line_says(saved):
     assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"input_size": 384}, "args in the file say input_size 384, the table of positions is for 16 pixels"),
+        ({"nb_classes": 1000}, "args in the file say 1000 classes, the head has 6"),
+    ],
+)
+def test_a_command_line_that_contradicts_the_tensors_is_refused(saved, arguments, message):
+    content = {"model": state_of("deit/checkpoint.pth"), "args": argparse.Namespace(**arguments)}
+    with pytest.raises(CheckpointError, match=message):
+        describe_checkpoint(saved(deit=content), overrides=HEADS)
+
+
+def test_mae_fine_tuned_on_the_class_token_is_known_by_its_command_line(saved):
+    """mae main_finetune.py --cls_token: the tensors are those of DeiT, which cuts off more above 224 pixels."""
+    state = state_of("deit/checkpoint.pth") | {"pos_embed": torch.zeros(1, 1 + 64**2, 24)}
+    content = {"model": state, "args": argparse.Namespace(global_pool=False, input_size=256)}
+    description = describe_checkpoint(saved(mae=content), overrides=HEADS)
+    assert (description.architecture, description.config.pool) == ("MAE", "cls")
+    assert description.preprocessing.resize_size == (256, 256)
+
+
 def test_published_widths_imply_the_heads(saved):
     state = state_of("deit/checkpoint.pth")
     state |= {"patch_embed.proj.weight": torch.zeros(1280, 3, 4, 4), "head.weight": torch.zeros(6, 1280)}

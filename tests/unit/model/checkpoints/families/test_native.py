@@ -1,5 +1,6 @@
 """model/checkpoints: our own file format, loaded strictly."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -57,6 +58,24 @@ def test_every_tensor_is_used_or_named(tmp_path, change, message):
     change(tensors)
     with safe_open(path, framework="pt") as file:
         save_file(tensors, path, metadata=file.metadata())
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"temperature": 2.0}, "the metadata has temperature, which this version does not know"),
+        ({"config": {"width": 8, "swish": True}}, "the metadata is not that of this version: .*swish"),
+        ({"labels": None}, "the metadata is not that of this version"),
+    ],
+)
+def test_metadata_of_another_version_is_refused(tmp_path, change, message):
+    path = tmp_path / "toy.safetensors"
+    save(toy_checkpoint(), path)
+    with safe_open(path, framework="pt") as file:
+        stated = json.loads(file.metadata()["vit-serve"])
+    save_file(load_file(path), path, metadata={"vit-serve": json.dumps(stated | change)})
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(path)
 

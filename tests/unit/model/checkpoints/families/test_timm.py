@@ -1,63 +1,24 @@
 """model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
 
 import json
-from functools import partial
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
-from safetensors.torch import save_file
 from torch import Tensor
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import find, table
-from model.checkpoints.families.timm_layers import slots
-from model.checkpoints.families.timm_network import network, with_arguments
+from model.checkpoints.families.timm_network import network
 from model.checkpoints.load import describe_checkpoint
 from model.config import RopeConfig
 from model.positions import resize
 from tests.support.altered import training_run, with_more, without
-from tests.support.toy import toy_model
+from tests.support.timm_files import PLAIN, SIZES, SMALL, config_of, load, toy, write
 
-PLAIN = "vit_base_patch16_224"
-SMALL = {"embed_dim": 24, "depth": 2, "num_heads": 3, "patch_size": 8, "img_size": 32}
-RECIPE = {"input_size": [3, 32, 32], "crop_pct": 0.9, "interpolation": "bicubic", "mean": [0.4] * 3, "std": [0.2] * 3}
 EVA02 = RopeConfig(reference=(16, 16))
 DINOV3 = RopeConfig(kind="centered", pairs="halves", temperature=100.0)
 NAMES = ["ant", "bee", "cow", "dog", "eel"]
-SIZES = {name: str(SMALL[name]) for name in ("embed_dim", "depth", "num_heads", "patch_size")}
-
-
-def toy(architecture: str, *, num_classes: int = 5, image_size: tuple[int, int] = (32, 32), **arguments: Any):
-    """A network as timm's arguments describe it, and its tensors as timm has them, most of them under our names."""
-    entry, _ = find(architecture)
-    entry = with_arguments(entry, SMALL | arguments)
-    config = network(entry, image_size=image_size, num_classes=num_classes)
-    model = toy_model(config)
-    state = {key: tensor.clone() for key, tensor in model.state_dict().items()}
-    if "pos_embed" in state:  # ours has the patches alone
-        state["pos_embed"] = F.pad(state["pos_embed"], (0, 0, slots(entry, config), 0))
-    return model, state
-
-
-def write(folder: Path, state: dict[str, Tensor], config: dict[str, Any] | None = None) -> Path:
-    folder.mkdir(exist_ok=True)
-    save_file(state, folder / "model.safetensors")
-    if config is not None:
-        (folder / "config.json").write_text(json.dumps(config))
-    return folder
-
-
-def config_of(architecture: str, *, model_args: Any = (), recipe: Any = (), **root: Any):
-    stated = {"model_args": SMALL | dict(model_args), "pretrained_cfg": RECIPE | dict(recipe)}
-    return {"architecture": architecture, **stated, **root}
-
-
-def load(folder: Path, state: dict[str, Tensor], architecture: str, **config: Any):
-    return load_checkpoint(write(folder, state, config_of(architecture, **config)))
 
 
 @pytest.fixture
@@ -171,7 +132,11 @@ def with_norm_before(state: dict[str, Tensor]) -> dict[str, Tensor]:
     return as_eva(state) | {"norm.weight": state["fc_norm.weight"].clone()}
 
 
-HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
+def of_sapiens(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return without("ls2")(as_eva(state, heads=2))
+
+
+HYBRID, ROPE, SAPIENS = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224", "vit_base_patch16_sapiens2"
 
 
 @pytest.mark.parametrize(
@@ -193,14 +158,24 @@ HYBRID, ROPE = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224"
         (PLAIN, with_more({"head.weight": torch.zeros(5, 24)}), {}, "the head is all zeros"),
         (PLAIN, with_more({"pos_embed": torch.zeros(1, 19, 24)}), {}, "of 18 positions does not fit a square grid of"),
         # Its convolutions see pixels that no patch covers, so none are cut off.
-        (HYBRID, dict, {"model_args": {"img_size": [37, 39]}}, r"size \(37, 39\) is not a multiple of patch_size 32"),
+        (
+            HYBRID,
+            dict,
+            {"model_args": {"img_size": [37, 39]}, "recipe": {"input_size": [3, 37, 39]}},
+            r"size \(37, 39\) is not a multiple of patch_size 32",
+        ),
         (ROPE, lambda state: without("v_proj.weight")(as_eva(state)), {}, r"missing: blocks.0.attn.qkv.weight"),
         (ROPE, as_eva, {"model_args": {"rope_type": "mrope"}}, f"{ROPE}.*rope_type='mrope': supported are 'cat', "),
         (ROPE, as_eva, {"model_args": {"rope_grid_indexing": "yz"}}, f"{ROPE}.*axes 'yz' is none of yx, xy"),
         (ROPE, as_eva, {"model_args": {"rope_temperature": -1.0}}, f"{ROPE}.*the temperature of rope"),
         (ROPE, as_eva, {"model_args": {"num_heads": 4}}, f"{ROPE}.*heads whose width is a multiple of 4, not 6"),
         ("eva02_tiny_patch14_224", with_norm_before, {}, "a norm before its pool and one after it"),
-        ("vit_base_patch16_sapiens2", partial(as_eva, heads=2), {}, r"attn.qkv.weight is \(56, 24\), not \(72, 24\)"),
+        (
+            SAPIENS,
+            lambda state: without("ls2")(as_eva(state, heads=2)),
+            {},
+            r"attn.qkv.weight is \(56, 24\), not \(72, 24\)",
+        ),
     ],
 )
 def test_refusals_say_why(tmp_path, architecture, change, config, message):
@@ -281,7 +256,8 @@ def lone(tmp_path):
 
 
 def test_a_lone_file_needs_its_architecture(lone):
-    with pytest.raises(CheckpointError, match="--set architecture=vit_base_patch16_224"):
+    sizes = "architecture=vit_base_patch8_224 --set embed_dim=24 --set depth=2 --set num_heads=1$"
+    with pytest.raises(CheckpointError, match=f"no network of timm fits its tensors.* a guess: --set {sizes}"):
         load_checkpoint(lone)
     checkpoint = load_checkpoint(lone, overrides=SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"})
     assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)  # as its positions are

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
 from tests.support.altered import GOLDEN, altered, renamed, stated
 
@@ -45,6 +46,24 @@ def test_the_command_line_in_the_file_comes_first(tmp_path):
     description = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3"})
     assert description.preprocessing.resize_size == (23, 23)
     assert (description.preprocessing.interpolation, description.origins["mean"]) == ("bicubic", "args in the file")
+
+
+def test_half_a_command_line_goes_before_what_is_published_too(tmp_path):
+    shapes = {
+        "class_token": (1, 1, 768),
+        "conv_proj.weight": (768, 3, 16, 16),
+        "encoder.pos_embedding": (1, 197, 768),
+        **{f"encoder.layers.encoder_layer_{i}.mlp.3.weight": (768, 3072) for i in range(12)},
+        "heads.head.weight": (5, 768),
+    }
+    state = {name: torch.zeros(()).expand(shape) for name, shape in shapes.items()}
+    torch.save({"model": state, "args": argparse.Namespace(interpolation="bicubic")}, tmp_path / "model_9.pth")
+    description = describe_checkpoint(tmp_path / "model_9.pth")
+    recipe, origin = description.preprocessing, "args in the file and torchvision's ViT_B_16_Weights.IMAGENET1K_V1"
+    assert (recipe.interpolation, recipe.resize_size, description.origins["mean"]) == ("bicubic", (256, 256), origin)
+    torch.save({"model": state, "args": argparse.Namespace(val_crop_size=208)}, tmp_path / "model_9.pth")
+    with pytest.raises(CheckpointError, match="say val_crop_size 208, the table of positions is for 224 pixels"):
+        describe_checkpoint(tmp_path / "model_9.pth")
 
 
 @pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])

@@ -1,0 +1,92 @@
+"""model/checkpoints/families/dinov3.py: what the golden file, which has timm's numbers, does not show."""
+
+import pytest
+import torch
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.load import describe_checkpoint
+from tests.support.altered import GOLDEN, without
+
+BACKBONE = GOLDEN / "dinov3/checkpoint.hub/pretrain.pth"
+GIVEN = {"mean": "0.4,0.4,0.4", "std": "0.2,0.2,0.2", "image_size": "16,16"}
+TIMM = {"architecture": "vit_small_plus_patch16_dinov3_qkvb", "embed_dim": "24", "depth": "2", "num_heads": "3"}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    def save(change=dict):
+        torch.save(change(torch.load(BACKBONE, weights_only=True)), tmp_path / "dinov3_vits16plus.pth")
+        return tmp_path / "dinov3_vits16plus.pth"
+
+    return save
+
+
+def test_a_backbone_gives_the_class_token(saved):
+    description = describe_checkpoint(saved(), overrides=GIVEN)
+    assert (description.family, description.architecture) == ("facebookresearch", "DINOv3")
+    config = description.config
+    assert (config.pool, config.heads, config.registers, config.gated_mlp) == ("cls", 3, 4, True)
+    assert (config.norm_eps, config.positions, config.num_classes) == (1e-5, "none", 0)
+    recipe = describe_checkpoint(saved(), overrides={"mean": "0,0,0", "std": "1,1,1"}).preprocessing
+    assert (recipe.size, recipe.resize_mode, recipe.interpolation) == ((256, 256), "squash", "bilinear")
+
+
+def wide(width, *, satellites):
+    """The shapes of a published file, as far as the mean of its images depends on them."""
+
+    def change(state):
+        state["patch_embed.proj.weight"] = torch.zeros(width, 3, 16, 16)
+        return state if satellites else without("local_cls_norm")(state)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("width", "satellites", "mean"), [(384, False, 0.485), (1024, False, 0.485), (1024, True, 0.43)]
+)
+def test_the_mean_is_that_of_the_only_published_weights_of_this_kind(saved, width, satellites, mean):
+    """hub/backbones.py of dinov3: of ViT-L the file for satellites alone has a norm for local crops."""
+    description = describe_checkpoint(saved(wide(width, satellites=satellites)))
+    assert description.preprocessing.mean[0] == mean
+
+
+@pytest.mark.parametrize(("width", "satellites"), [(4096, True), (24, True), (384, True)])
+def test_the_mean_is_asked_for_where_it_may_be_that_of_satellites(saved, width, satellites):
+    message = r"web \(LVD-1689M\) or of satellites .*0.43, 0.411, 0.296.* --set mean=0.485,0.456,0.406 --set std=0.229"
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(saved(wide(width, satellites=satellites)))
+
+
+def test_timms_architecture_loads_the_same_tensors(saved):
+    """models/eva.py, checkpoint_filter_fn: only the pool is another, the mean of the patches."""
+    given = {**TIMM, "patch_size": "4", "image_size": "16,16"}
+    theirs, ours = load_checkpoint(saved(), overrides=given), load_checkpoint(saved(), overrides=GIVEN)
+    assert (theirs.family, theirs.config.pool) == ("timm", "mean")
+    images = torch.randn(2, 3, 16, 16)
+    tokens = [checkpoint.model.encode(images) for checkpoint in (theirs, ours)]
+    torch.testing.assert_close(*tokens)
+
+
+def test_biases_are_left_out_only_where_they_are_zero(saved):
+    given = {**TIMM, "architecture": "vit_small_plus_patch16_dinov3", "patch_size": "4", "image_size": "16,16"}
+    with pytest.raises(CheckpointError, match=r"qkv.bias is not zero, and the architecture has no such bias: that "):
+        load_checkpoint(saved(), overrides=given)
+
+    def zeroed(state):
+        return {name: tensor * 0 if name.endswith("qkv.bias") else tensor for name, tensor in state.items()}
+
+    assert not load_checkpoint(saved(zeroed), overrides=given).config.qkv_bias
+
+
+def test_other_periods_are_refused(saved):
+    with pytest.raises(CheckpointError, match=r"rope_embed\.periods is not that of a rope of base 100"):
+        load_checkpoint(saved(lambda state: state | {"rope_embed.periods": torch.tensor([1.0, 3.0])}), overrides=GIVEN)
+    rounded = torch.tensor([1.0, 10.0]).bfloat16()
+    assert load_checkpoint(saved(lambda state: state | {"rope_embed.periods": rounded}), overrides=GIVEN)
+
+
+def test_norms_of_its_own_for_the_class_token_are_refused(saved):
+    own = {"cls_norm.weight": torch.ones(24)}
+    with pytest.raises(CheckpointError, match=r"unused: cls_norm\.weight"):
+        load_checkpoint(saved(lambda state: state | own), overrides=GIVEN)

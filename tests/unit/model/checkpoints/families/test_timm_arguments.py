@@ -1,0 +1,264 @@
+"""model/checkpoints/families/timm_arguments.py and timm_images.py: nothing that a file of timm states is left out.
+
+The lists of what can be stated are timm's: timm_architectures.json has them, and `make parity` compares them with the
+timm that is installed.
+"""
+
+from typing import Any
+
+import pytest
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families.timm_architectures import Architecture, table
+from model.checkpoints.families.timm_arguments import OF_LOADING, OF_SOURCES, OF_TRAINING, READ, REFUSED, with_arguments
+from model.checkpoints.families.timm_layers import slots
+from model.checkpoints.families.timm_network import network
+from model.checkpoints.load import describe_checkpoint
+from tests.support.altered import training_run, without
+from tests.support.timm_files import PLAIN, SIZES, config_of, load, toy, write
+
+# Arguments that timm.py and the tensors decide, and not the configuration: the size of images, how many channels and
+# classes there are, biases and projections that a file has or has not.
+ELSEWHERE = {"img_size", "in_chans", "num_classes", "dynamic_img_size", "dynamic_img_pad", "proj_bias"}
+OF_TENSORS = {"qkv_fused", "num_kv_heads", "attn_only_layer_scale", "rel_pos_dim", "shared_rel_pos"}
+WITHOUT_EFFECT = {("VisionTransformerDistilled", "pool_include_prefix")}  # it reads its two tokens
+# What has an effect only beside others.
+BESIDE: dict[str, dict[str, Any]] = {
+    "rope_": {"use_rot_pos_emb": True},
+    "ref_feat_shape": {"use_rot_pos_emb": True},
+    "attn_pool_": {"global_pool": "map"},
+    "pool_include_prefix": {"global_pool": "avg"},
+    "use_post_transformer_norm": {"use_fc_norm": False},
+    "swiglu_align_to": {"swiglu_mlp": True, "mlp_ratio": 1.1},
+}
+
+
+def changed(value: Any, name: str) -> Any:
+    """Another value than the default."""
+    known = {
+        "init_values": None if value else 0.5,
+        "fc_norm": True,
+        "use_fc_norm": False,
+        "use_post_transformer_norm": False,
+        "attn_pool_num_heads": 2,
+        "attn_pool_mlp_ratio": 2.0,
+        "ref_feat_shape": 7,
+        "attn_type": "gated",
+        "embed_dim": 1536,
+        "num_heads": 24,
+        "global_pool": "max",
+        "swiglu_align_to": 64,
+    }
+    if name in known:
+        return known[name] if value != known[name] else None
+    if isinstance(value, bool):
+        return not value
+    return value + 1 if isinstance(value, int | float) else "unheard of"
+
+
+def outcome(architecture: Architecture) -> Any:
+    try:
+        config = network(architecture, image_size=(32 * 16 * 17, 16 * 17), num_classes=5)
+    except CheckpointError as reason:
+        return str(reason)
+    return config, slots(architecture, config)
+
+
+@pytest.mark.parametrize(
+    ("model_class", "name"),
+    [(model_class, name) for model_class, names in table()["classes"].items() for name in names],
+)
+def test_every_argument_of_timms_classes_counts_or_is_known_not_to(model_class, name):
+    """A switch that a release of timm adds fails here, once timm_architectures.json is made from it."""
+    beside = next((more for start, more in BESIDE.items() if name.startswith(start)), {})
+    usual = Architecture(model_class, model_class, table()["classes"][model_class] | beside, "bicubic_antialias", {})
+    other = usual.arguments | {name: changed(usual.arguments[name], name)}
+    has_effect = outcome(usual) != outcome(usual._replace(arguments=other))
+    without_effect = name in OF_TRAINING | ELSEWHERE | OF_TENSORS or (model_class, name) in WITHOUT_EFFECT
+    assert has_effect != without_effect
+
+
+def test_every_argument_of_timms_factory_is_known_not_to_count_or_is_refused():
+    entry = Architecture("vit", "Eva", table()["classes"]["Eva"], "bicubic_antialias", {})
+    for name in table()["factory"]:
+        if name not in OF_LOADING:
+            with pytest.raises(CheckpointError, match=name):
+                with_arguments(entry, {name: "something"})
+    assert OF_LOADING - {"device", "dtype"} <= {*table()["factory"]}
+    assert REFUSED.keys() <= {*table()["factory"]}
+
+
+def test_every_field_of_timms_pretrained_cfg_is_read_or_known_not_to_count():
+    assert {*table()["pretrained_cfg"]} == (READ | OF_SOURCES) - {"labels"}  # of the legacy form
+
+
+def test_every_argument_that_timm_reads_for_preprocessing_is_read():
+    channels, size, recipe = (
+        {"chans", "in_chans"},
+        {"input_size", "img_size"},
+        {"crop_pct", "crop_mode", "interpolation"},
+    )
+    assert {*table()["data_config"]} == channels | size | recipe | {"mean", "std"}
+
+
+def refused(folder, state, message, architecture=PLAIN, **config):
+    with pytest.raises(CheckpointError, match=message):
+        load(folder, state, architecture, **config)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"act_layer": "silu"}, r"beit_base_patch16_224 has no argument act_layer"),  # of another class
+        ({"foo_rate": 0.1}, "has no argument foo_rate"),
+        ({"strict_img_size": False}, "has no argument strict_img_size"),  # timm's class has none either
+        ({"features_only": True}, "features_only=True makes features in place of labels"),
+        ({"use_naflex": True}, "use_naflex=True makes another network"),
+        ({"pretrained_cfg_overlay": {"mean": [0, 0, 0]}}, "makes a preprocessing of its own"),
+        ({"num_classes": 7}, "model_args say 7 classes, the head has 5"),
+        ({"in_chans": 4}, "in_chans=4: supported are 3, which are red, green and blue"),
+    ],
+)
+def test_arguments_that_are_not_known_are_refused_by_name(tmp_path, arguments, message):
+    refused(tmp_path, toy("beit_base_patch16_224")[1], message, "beit_base_patch16_224", model_args=arguments)
+
+
+def test_arguments_of_loading_and_of_training_change_nothing(tmp_path):
+    harmless = {"drop_path_rate": 0.1, "scriptable": True, "features_only": False, "use_naflex": None}
+    assert load(tmp_path, toy(PLAIN)[1], PLAIN, model_args=harmless).config == toy(PLAIN)[0].config
+
+
+@pytest.mark.parametrize(
+    ("architecture", "arguments", "message"),
+    [
+        ("vit_small_patch16_dinov3", {"attn_type": "gated"}, "attn_type='gated': supported are 'eva', 'rope'"),
+        ("vit_small_patch16_rope_224", {"rope_mrope_section": [2, 1, 1]}, r"rope_mrope_section=\[2, 1, 1\]"),
+        ("vit_small_patch16_rope_mixed_224", {"rope_rotate_half": True}, "which timm does not have"),
+        ("deit_tiny_distilled_patch16_224", {"reg_tokens": 2}, "which timm's class leaves out"),
+    ],
+)
+def test_switches_without_a_network_here_are_refused(tmp_path, architecture, arguments, message):
+    refused(tmp_path, toy(architecture)[1], message, architecture, model_args=arguments)
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"recipe": {"padding": 4}}, "pretrained_cfg of config.json has padding, which timm does not know"),
+        ({"recipe": {"num_classes": 7}}, "config.json says 7 classes, the head has 5"),
+        ({"recipe": {"input_size": [4, 32, 32], "mean": [0.5] * 4}}, "in_chans=4: supported are 3"),
+        ({"recipe": {"mean": [0.5] * 4}}, r"mean has 4 numbers \(config.json\)"),
+        ({"num_features": 768}, "config.json says num_features 768, the file has 24"),
+        ({"problem_type": "regression"}, "config.json says problem_type regression"),
+        ({"problem_type": "ranking"}, "config.json says problem_type ranking: it is not known"),
+    ],
+)
+def test_what_config_json_says_is_not_left_out(tmp_path, config, message):
+    refused(tmp_path, toy(PLAIN)[1], message, **config)
+
+
+def test_labels_that_are_not_exclusive_are_scored_alone(tmp_path):
+    """TimmWrapper of transformers has a problem_type, which its pipeline reads."""
+    assert load(tmp_path, toy(PLAIN)[1], PLAIN, problem_type="multi_label_classification").score == "sigmoid"
+    assert load(tmp_path, toy(PLAIN)[1], PLAIN, problem_type="single_label_classification").score == "softmax"
+
+
+def test_classes_are_not_asked_for_where_no_head_is_served(tmp_path):
+    folder = write(tmp_path, toy(PLAIN)[1], config_of(PLAIN, num_classes=7))
+    assert load_checkpoint(folder, overrides={"num_classes": "0"}).config.num_classes == 0
+
+
+def test_what_a_pretrained_cfg_leaves_out_is_timms_default(tmp_path):
+    """PretrainedCfg of timm 1.0.31: ImageNet's mean, though the architecture is published with another."""
+    config = config_of(PLAIN) | {"pretrained_cfg": {"input_size": [3, 32, 32], "crop_pct": 0}}
+    recipe = load_checkpoint(write(tmp_path, toy(PLAIN)[1], config)).preprocessing
+    assert (recipe.mean, recipe.std) == ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+    assert recipe.resize_size == (36, 36)  # 32 / 0.875
+
+
+@pytest.mark.parametrize(
+    ("architecture", "arguments", "size", "message"),
+    [
+        # The figures are timm's: "Input height (100) should be divisible by patch size (8)."
+        (
+            PLAIN,
+            {"dynamic_img_size": True},
+            100,
+            "100 x 100 pixels are not whole patches of 8, and with dynamic_img_size",
+        ),
+        ("vit_small_patch16_dinov3", {}, 100, "and with dynamic_img_size timm refuses them: --set image_size=96,96"),
+        # It pads to 104, and without dynamic_img_size it fails.
+        (PLAIN, {"dynamic_img_size": True, "dynamic_img_pad": True}, 100, "and dynamic_img_pad fills them up"),
+        (PLAIN, {"img_size": 100, "dynamic_img_pad": True}, 100, "and dynamic_img_pad fills them up"),
+        # "Input height (100) doesn't match model (32)."
+        (
+            PLAIN,
+            {},
+            100,
+            "images have 100 x 100 pixels and vit_base_patch16_224 is made for 32 x 32, which timm refuses",
+        ),
+        (PLAIN, {}, 48, "images have 48 x 48 pixels and vit_base_patch16_224 is made for 32 x 32, which timm refuses"),
+        (PLAIN, {"img_size": None}, 100, "images have 100 x 100 pixels and .* is made for 224 x 224"),
+    ],
+)
+def test_sizes_that_timm_pads_or_refuses_are_refused(tmp_path, architecture, arguments, size, message):
+    config = config_of(architecture, model_args=arguments, recipe={"input_size": [3, size, size]})
+    folder = write(tmp_path, toy(architecture)[1], config)
+    with pytest.raises(CheckpointError, match=message):
+        describe_checkpoint(folder)
+    assert load_checkpoint(folder, overrides={"image_size": "96,96"}).config.image_size == (96, 96)
+
+
+def test_sizes_that_fit_patches_need_no_padding(tmp_path):
+    arguments = {"dynamic_img_size": True, "dynamic_img_pad": True}
+    checkpoint = load(tmp_path, toy(PLAIN)[1], PLAIN, model_args=arguments, recipe={"input_size": [3, 48, 48]})
+    assert (checkpoint.config.image_size, checkpoint.preprocessing.remainder) == ((48, 48), (0, 0))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "change", "arguments", "message"),
+    [
+        (PLAIN, without("attn.proj.bias"), {}, "proj_bias=True, the file has attn.proj without a bias"),
+        (PLAIN, dict, {"proj_bias": False}, "proj_bias=False, the file has attn.proj with a bias"),
+        (PLAIN, without("ls2"), {"init_values": 1e-5}, "attn_only_layer_scale=False, the file has MLPs without a Lay"),
+    ],
+)
+def test_layers_are_not_filled_in_where_arguments_say_that_they_are_there(
+    tmp_path, architecture, change, arguments, message
+):
+    state = toy(architecture, **{name: value for name, value in arguments.items() if name != "proj_bias"})[1]
+    refused(tmp_path, change(state), message, architecture, model_args=arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"in_chans": 1}, "in_chans=1: supported are 3"),
+        ({"chans": 4}, "chans=4: supported are 3"),
+        ({"input_size": [4, 32, 32]}, "in_chans=4: supported are 3"),
+        ({"input_img_mode": "HSV"}, "input_img_mode HSV: supported is RGB"),
+        ({"num_classes": 7}, "args in the file say 7 classes, the head has 5"),
+        ({"model_kwargs": {"num_classes": 7}}, "model_kwargs in the file say 7 classes"),
+        (
+            {"model_kwargs": {"img_size": 32}, "input_size": [3, 48, 48]},
+            "have 48 x 48 pixels and .* is made for 32 x 32",
+        ),
+        ({"model_kwargs": {"foo": 1}}, "has no argument foo"),
+        ({"naflex_loader": True}, "naflex_loader"),
+        ({"mean": [0.5] * 4}, r"mean has 4 numbers \(args in the file\)"),
+        ({"crop_mode": "border"}, "crop_mode 'border' is not supported"),
+    ],
+)
+def test_the_command_line_of_train_py_is_not_left_out(tmp_path, arguments, message):
+    file = training_run(tmp_path, "vit_tiny_patch16_224", toy(PLAIN)[1], **arguments)
+    with pytest.raises(CheckpointError, match=message):
+        describe_checkpoint(file, overrides=SIZES)
+
+
+def test_a_patch_projection_of_other_channels_is_refused_in_words(tmp_path):
+    _, state = toy(PLAIN)
+    state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].repeat(1, 2, 1, 1)[:, :4].contiguous()
+    folder = write(tmp_path, state, config_of(PLAIN))
+    with pytest.raises(CheckpointError, match="has in_chans=4: supported are 3, which are red, green and blue"):
+        load_checkpoint(folder)

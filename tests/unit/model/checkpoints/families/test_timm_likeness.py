@@ -1,0 +1,82 @@
+"""model/checkpoints/families/timm_likeness.py: what a state dict without a name shows, and which networks it can be."""
+
+import pytest
+import torch
+
+from export.command import main
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families.timm_architectures import find
+from model.checkpoints.families.timm_layers import slots
+from model.checkpoints.families.timm_network import network
+from model.checkpoints.load import describe_checkpoint
+from model.vit import VisionTransformer
+from tests.support.timm_files import toy
+
+
+def bare(folder, name, *, classes=5, **changes):
+    """A state dict of the real size, whose tensors take no room."""
+    architecture, _ = find(name)
+    (_, recipe), *_ = architecture.tags.values()
+    config = network(architecture, image_size=tuple(recipe["input_size"][1:]), num_classes=classes)
+    with torch.device("meta"):
+        shapes = {key: tensor.shape for key, tensor in VisionTransformer(config).state_dict().items()}
+    if "pos_embed" in shapes:
+        _, rows, width = shapes["pos_embed"]
+        shapes["pos_embed"] = torch.Size([1, rows + slots(architecture, config), width])
+    file = folder / "bare.pth"
+    torch.save({key: torch.zeros(()).expand(shape) for key, shape in shapes.items()}, file)
+    return file
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("vit_base_patch16_224", "vit_small_patch32_224", "vit_large_patch14_clip_336", "vit_tiny_r_s16_p8_224"),
+        *("deit_base_distilled_patch16_384", "deit3_small_patch16_224", "vit_little_patch16_reg4_gap_256"),
+        *("vit_so400m_patch16_siglip_256", "vit_base_patch16_gap_224", "vit_intern300m_patch14_448"),
+        *("eva02_base_patch14_448", "vit_small_plus_patch16_dinov3"),
+    ],
+)
+def test_the_right_network_is_among_the_five_that_are_named(tmp_path, name):
+    with pytest.raises(CheckpointError, match="the file does not say architecture") as error:
+        describe_checkpoint(bare(tmp_path, name))
+    fits = error.value.seen["fits"][0].partition(" and ")[0].split(", ")
+    assert name in fits
+    assert len(fits) <= 5
+    assert str(error.value).endswith(f"--set architecture={fits[0]}")
+    heads = find(name)[0].arguments["num_heads"]
+    assert error.value.seen.get("heads", [heads])[0] == heads
+
+
+def test_inspect_shows_what_the_tensors_are(tmp_path, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["inspect", str(bare(tmp_path, "vit_small_patch16_384"))])
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    found = {name: rows[name].partition("  ")[0] for name in rows}
+    assert found == {
+        "family": "timm",
+        "architecture": "?",
+        "width": "384",
+        "depth": "12",
+        "mlp_dim": "1536",
+        "patch_size": "16",
+        "registers": "0",
+        "heads": "6",
+        "grid": "24 x 24",
+        "classes": "5",
+        "fits": "vit_small_patch16_384, vit_small_patch16_224, flexivit_small, deit_small_patch16_224",
+    }
+    assert str(ended.value).startswith("It cannot be exported yet: the file does not say architecture. timm networks")
+
+
+def test_sizes_that_no_network_has_are_part_of_the_example(tmp_path):
+    torch.save(toy("vit_base_patch16_224", mlp_ratio=2)[1], tmp_path / "own.pth")
+    with pytest.raises(CheckpointError, match=r"embed_dim=24 --set depth=2 --set num_heads=1 --set mlp_ratio=2.0$"):
+        describe_checkpoint(tmp_path / "own.pth")
+
+
+def test_layers_that_no_network_has_are_said_to_fit_none(tmp_path):
+    state = toy("vit_base_patch16_224")[1] | {f"blocks.0.attn.{part}_norm.weight": torch.ones(8) for part in "qk"}
+    torch.save(state, tmp_path / "own.pth")
+    with pytest.raises(CheckpointError, match="no network of timm fits its tensors"):
+        describe_checkpoint(tmp_path / "own.pth")
