@@ -63,7 +63,7 @@ def walk(folder: Path) -> Walk:
             if len(Path(place).parts) > len(folder.parts) + DEEPEST:
                 raise ValueError(f"{place} lies more than {DEEPEST} folders below {folder}")
     found.sort(key=lambda path: path.split("/"))
-    return Walk([Path(path) for path in found], repeated, unread)
+    return Walk([Path(path) for path in found], dict(sorted(repeated.items())), dict(sorted(unread.items())))
 
 
 def _entries(place: str, seen: dict[tuple[int, int], str]) -> tuple[list[os.DirEntry[str]], str]:

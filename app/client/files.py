@@ -38,7 +38,7 @@ def _files(name: str) -> Iterator[str]:
     path = Path(name)
     if path.is_dir():
         yield from (str(file) for file in _walked(path) if file.suffix.lower() in SUFFIXES)
-    elif path.exists():
+    elif path.exists() or path.is_symlink():  # a link to nothing is named when it is read
         yield name
     elif matches := _below(path) if "**" in path.parts else sorted(glob(name)):  # noqa: PTH207 (Path's is another)
         for match in matches:
@@ -51,11 +51,12 @@ def _below(pattern: Path) -> list[str]:
     """The files of a pattern with **, and of folders that it fits. glob follows a circle of links without an end."""
     fixed = [*takewhile(lambda part: not set(part) & set("*?["), pattern.parts)]
     asked = pattern.parts[len(fixed) :]
+    of_file = (*asked, "*") if asked[-1] == "**" else asked
     found = []
     for file in _walked(Path(*fixed)):
         parts = file.parts[len(fixed) :]
         in_folder = file.suffix.lower() in SUFFIXES and any(_fits(parts[:count], asked) for count in range(len(parts)))
-        if in_folder or _fits(parts, asked):
+        if in_folder or _fits(parts, of_file):
             found.append(str(file))
     return found
 

@@ -53,7 +53,7 @@ def read_dataset(images: Split, *, seed: int, train: ImageSpec, held_out: ImageS
     if images.held_out is not None or train != held_out:
         judged = _read(judged, held_out, files[1], left_out)
     labels = tuple(sorted({image.label for image in learned}))
-    for label in sorted({image.label for image in images.listed} - {*labels}):
+    for label in sorted({image.label for image in images.listed} - {*labels, UNLABELLED}):
         raise ValueError(f"the label {label} has no image to learn from{_fate(label, images, judged, left_out)}")
     if not judged and images.held_out is None:
         raise ValueError(f"no label has two images that can be read, so none can be held out{_reasons(left_out)}")

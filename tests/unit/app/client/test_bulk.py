@@ -1,6 +1,7 @@
 """app/client/bulk.py, through the command: what is asked again, what is recorded, and what ends the run."""
 
 import csv
+import os
 import re
 import time
 from collections import Counter
@@ -290,14 +291,18 @@ def test_requests_have_few_images_and_few_bytes(service, images):
     assert sorted(len(images) for _, images, _ in service.asked) == [0, 1, 3, IMAGES]
 
 
+@pytest.mark.timeout(60)
 def test_a_file_that_cannot_be_read_stops_nothing(service, images):
+    os.mkfifo(images / "pipe.png")
+    (images / "endless.png").symlink_to("/dev/zero")
     found = {}
     with Client(service.url) as client:
         bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embeddings=None)
-        names = [str(images / "gone.png"), str(images / "3.png")]
+        names = [str(images / name) for name in ("gone.png", "pipe.png", "endless.png", "3.png")]
         bulk.run(names, lambda image, result: found.update({image: result}), concurrency=1)
-    assert found[names[0]].error.detail == "The file cannot be read: No such file or directory."
-    assert found[names[1]].predictions[0].label == "3.png"
+    reasons = "No such file or directory", "it is a FIFO, and no file", "it is a device, and no file"
+    assert [found[name].error.detail for name in names[:3]] == [f"The file cannot be read: {why}." for why in reasons]
+    assert found[names[3]].predictions[0].label == "3.png"
 
 
 @pytest.mark.parametrize(

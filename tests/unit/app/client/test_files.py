@@ -35,6 +35,41 @@ def test_each_image_once_in_order(folder, arguments, expected):
     assert image_files(arguments, stdin=io.BytesIO(b"b.png\n\na.JPG")) == expected
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("arguments", [["."], ["**/*"], ["**"], ["*"], ["*", "below/**/*.webp"]])
+def test_links_in_a_circle_add_nothing(folder, arguments, capsys):
+    """With two links, glob and os.walk find ever more paths."""
+    for name in ("up", "below/up"):
+        (folder / name).symlink_to("." if name == "up" else "..")
+    found = image_files(arguments, stdin=io.BytesIO())
+    images = ["a.JPG", "b.png", "below/c.webp"]
+    assert [name for name in found if not name.startswith("up/") and name != "notes.txt"] == images
+    assert len(found) <= 2 * len(images) + 1  # a pattern that fits the link gives its files by that name, once
+    assert "is left out: it is a link to a folder in which it lies" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("**/*.png", ["b.png"]),
+        ("**/below", ["below/c.webp"]),
+        ("below/**/c.*", ["below/c.webp"]),
+        ("{}/**/*.JPG", ["{}/a.JPG"]),
+        ("**/notes.txt", ["notes.txt"]),
+        ("b*/**", ["below/c.webp"]),
+    ],
+)
+def test_patterns_of_any_depth(folder, pattern, expected):
+    found = image_files([pattern.format(folder)], stdin=io.BytesIO())
+    assert found == [name.format(folder) for name in expected]
+
+
+@pytest.mark.parametrize("argument", ["gone.png", "g*.png", "**/g*.png", "."])
+def test_a_link_to_nothing_is_an_image_that_cannot_be_read(folder, argument):
+    (folder / "gone.png").symlink_to("nowhere")
+    assert "gone.png" in image_files([argument], stdin=io.BytesIO())
+
+
 @pytest.mark.parametrize("listed", [b"b.png\n\xff\r.png\n", b"b.png\0\xff\r.png\0"])
 def test_listed_names_are_bytes(folder, listed):
     odd = os.fsdecode(b"\xff\r.png")
