@@ -53,6 +53,7 @@ def export(options: argparse.Namespace) -> None:
     with working("starting", leave=False):
         from export.bundle import write_bundle
         from export.folder import read_folder
+        from export.other_engine import other_engine
         from export.parity import ParityError
 
     for name in ("torch.onnx", "onnxscript"):
@@ -94,6 +95,8 @@ def export(options: argparse.Namespace) -> None:
         tell(f"Images: {images.summary}.")
     for sentence in measured(manifest):
         tell(sentence)
+    if complaint := other_engine(options.out, manifest):
+        tell(complaint)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
 
 
