@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from math import prod
 from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
@@ -225,14 +224,9 @@ def stem_stride(layers: Sequence[int] | None) -> int:
     return 1 if layers is None else 4 << max(len(layers) - 1, 0)
 
 
-@cache
-def hints_of(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
 def check_literals(config: Any) -> None:
     """Raises ValueError for a field of a dataclass that is none of the words of its type."""
-    for name, hint in hints_of(type(config)).items():
+    for name, hint in get_type_hints(type(config)).items():
         if get_origin(hint) is Literal and getattr(config, name) not in get_args(hint):
             raise ValueError(f"{name} {getattr(config, name)!r} is none of {', '.join(get_args(hint))}")
 
