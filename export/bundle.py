@@ -101,12 +101,12 @@ def _fill(
         with working("drawing images"):
             images = drawn_images(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
     model = model_for(checkpoint, precision, None if images is None else images.ranges)
-    engine, shapes = _write_graphs(folder, model, checkpoint, precision)
+    engine, shapes = write_graphs(folder, model, checkpoint, precision)
     answered = answers(checkpoint, images, engine) if images and checkpoint.config.num_classes else None
     calibrated = _calibration(answered, checkpoint, required=calibrate) if answered else None
     if calibrate and calibrated:  # the lens has scores of the classes, and so the temperature
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
-        engine, _ = _write_graphs(folder, model, checkpoint, precision)
+        engine, _ = write_graphs(folder, model, checkpoint, precision)
     with working("comparing with PyTorch"):
         some = given.ranges[:GIVEN_PARITY] if given else None
         parity, distance = check_parity(checkpoint, engine, precision, given=some)
@@ -135,7 +135,7 @@ def _fill(
     return manifest
 
 
-def _write_graphs(
+def write_graphs(
     folder: Path, model: VisionTransformer, checkpoint: Checkpoint, precision: Precision
 ) -> tuple[Engine, dict[str, tuple[int, ...]]]:
     """Write the explaining graph, as the lean graph the part of it that gives the answers alone, and both in one. All

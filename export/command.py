@@ -71,6 +71,7 @@ def export(options: argparse.Namespace) -> None:
     with working("starting", leave=False):
         from export.bundle import write_bundle
         from export.folder import read_folder
+        from export.other_engine import other_engine
         from export.parity import ParityError
         from model.checkpoints import load_checkpoint
         from model.checkpoints.describe import about_weights
@@ -120,6 +121,8 @@ def export(options: argparse.Namespace) -> None:
             tell(f"They have no labels, as {images.unlabelled}.")
     for sentence in measured(manifest):
         tell(sentence)
+    if complaint := other_engine(options.out, manifest):
+        tell(complaint)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
 
 

@@ -74,5 +74,7 @@ class Readout:
     def _biased(self, bias: Tensor | None) -> Self:
         if bias is None:
             return self
-        each = (self.direction @ bias.float()) * self.weights.sum(-1, keepdim=True)  # (B, R, K)
+        # As a matrix of one column: OpenVINO cannot scale a product with a vector (docs/openvino.md).
+        of_bias = (self.direction @ bias.float().unsqueeze(-1)).squeeze(-1)  # (B, R, K)
+        each = of_bias * self.weights.sum(-1, keepdim=True)
         return replace(self, constant=self.constant + each.sum(1))

@@ -50,6 +50,8 @@ class RopeConfig:
             raise ValueError(f"the reference grid of rope must be two positive numbers, not {self.reference}")
         if self.kind == "learned" and self.reference is not None:
             raise ValueError("learned frequencies of rope have no reference grid")
+        if self.kind == "learned" and self.pairs == "halves":
+            raise ValueError("learned frequencies of rope turn neighbours, not halves")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from tests.benchmarks.figures import FIGURES, MARK
 from tests.benchmarks.page import BLOCK, PAGES, block, blocks, table, written
 from tests.benchmarks.record import head, read_record, record_paths
 from tests.benchmarks.servers.__main__ import TABLES
-from tests.golden import naming
+from tests.golden import forms, naming
 from tests.study.__main__ import EXPERIMENTS
 from tests.support.records import make_maps, make_record
 from tests.support.specs import preparer_of, spec_of
@@ -93,6 +93,7 @@ def records_table() -> str:
         ("errors", "api", errors_table),
         ("alerts", "operations", alerts_table),
         ("naming", "checkpoints", naming.table),
+        ("forms", "checkpoints", forms.table),
     ],
 )
 def test_a_table_is_that_of_the_code(name, page, made):

@@ -64,8 +64,6 @@ def rows() -> list[Row]:
         Row("Google npz, fine-tuned on CIFAR-100 (`B_16-…--cifar100-….npz`)", google_file, 100),
         Row("timm folder, `augreg_in21k`", tagged("augreg_in21k"), 21843),
         Row("timm folder, `augreg_in21k_ft_in1k`", tagged("augreg_in21k_ft_in1k"), 1000),
-        Row("timm folder, `openai_ft_in12k`", tagged("openai_ft_in12k"), 11821),
-        Row("timm folder, `in22k_ft_in22k` (BEiT)", tagged("in22k_ft_in22k"), 21841),
         Row("timm folder, `in21k` of 21k-P (`vit_base_patch16_224_miil`)", tagged("in21k"), 11221),
         Row("timm folder, iNaturalist 2021, without `label_names`", tagged("augreg_inat21"), 10000),
         Row("timm folder with `label_names` and `label_descriptions`", hub_folder("timm-plain", **named), 1000),
@@ -82,20 +80,23 @@ def rows() -> list[Row]:
     ]
 
 
-def line(row: Row) -> str:
+def cells(row: Row) -> tuple[str, ...]:
+    """All but the first."""
     with TemporaryDirectory() as folder:
         overrides = stated(row.case) if row.case else {}
         description = describe_checkpoint(row.write(Path(folder), row.classes), overrides=overrides)
     assert len(description.labels) == row.classes
     first, wordnet = description.labels[0], "yes" if description.wordnet else "no"
-    origin = description.labels_from or "the file's metadata"
-    cells = (row.file, f"{row.classes:,}", first, origin, wordnet, description.score)
-    return f"| {' | '.join(cells)} |"
+    return f"{row.classes:,}", first, description.labels_from or "the file's metadata", wordnet, description.score
 
 
 def table() -> str:
-    head = [f"| {' | '.join(COLUMNS)} |", f"| {' | '.join('---' for _ in COLUMNS)} |"]
-    return "\n".join([*head, *map(line, rows())])
+    """Files that have all cells in common are in one row."""
+    files: dict[tuple[str, ...], list[str]] = {}
+    for row in rows():
+        files.setdefault(cells(row), []).append(row.file)
+    lines = [COLUMNS, ("---",) * len(COLUMNS), *(("; ".join(alike), *others) for others, alike in files.items())]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

@@ -23,8 +23,12 @@ def toy_model(config: ViTConfig, *, seed: int = 0) -> VisionTransformer:
     return model.eval()
 
 
+def toy_config(*, image_size: tuple[int, int] = (24, 40), **changes: Any) -> ViTConfig:
+    return variant("mu/8", **{"image_size": image_size, "num_classes": 7} | changes)
+
+
 def toy_checkpoint(*, image_size: tuple[int, int] = (24, 40), **changes: Any) -> Checkpoint:
-    config = variant("mu/8", **{"image_size": image_size, "num_classes": 7} | changes)
+    config = toy_config(image_size=image_size, **changes)
     return Checkpoint(
         name="toy",
         family="vit-serve",

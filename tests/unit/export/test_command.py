@@ -13,9 +13,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from app.bundle import Agreement, load_bundle
+from app.inference.openvino import OpenVinoEngine
 from app.settings import DEMO_BUNDLE
 from export.command import main, measured
 from export.messages import BY_MAKE
+from export.other_engine import OPENVINO
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
@@ -56,12 +58,16 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
 
 
-def test_export_says_where_the_labels_came_from(tmp_path, capsys, monkeypatch, already_traced):
+def test_export_says_where_the_labels_came_from_and_last_what_is_slow(tmp_path, capsys, monkeypatch, already_traced):
     monkeypatch.setenv(BY_MAKE, "yes")
+    monkeypatch.setattr(OpenVinoEngine, "_rows", Mock(side_effect=RuntimeError("no kernel")))
     save(replace(toy_checkpoint(), labels=()), tmp_path / "toy.safetensors")
     main(["--checkpoint", str(tmp_path / "toy.safetensors"), "--out", str(tmp_path / "out")])
     assert load_bundle(tmp_path / "out").manifest.labels[0] == "class 0"
-    assert f"Labels: {UNNAMED}. LABELS=FILE names them.\n" in capsys.readouterr().out
+    *lines, complaint, following = capsys.readouterr().out.splitlines()
+    assert f"Labels: {UNNAMED}. LABELS=FILE names them." in lines
+    assert complaint == f"OpenVINO cannot run this bundle (no kernel). {OPENVINO.without}"
+    assert following.startswith("Next: ")
 
 
 def options(facts: dict[str, str]) -> list[str]:

@@ -76,6 +76,7 @@ def test_contradictions_are_refused(changes, complaint):
         ({"offset": float("inf")}, "the offset of rope"),
         ({"reference": (0, 4)}, "the reference grid of rope"),
         ({"kind": "learned", "reference": (4, 4)}, "have no reference grid"),
+        ({"kind": "learned", "pairs": "halves"}, "turn neighbours, not halves"),
     ],
 )
 def test_rotary_positions_out_of_range_are_refused(fields, complaint):
