@@ -16,6 +16,7 @@ from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State, assign, first_few, fit_positions
+from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
 
 
@@ -79,13 +80,14 @@ def load_checkpoint(
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
     tensors = {**family.tensors(source.tensors(), description), **head}
+    model = VisionTransformer(description.config)
+    check_values(tensors, model.state_dict(), source)
     try:
         fit_positions(tensors, description.config, description.grid)
     except ValueError as error:
         raise CheckpointError(f"{source.name}: {error}") from None
     if not description.config.num_classes:
         tensors = {name: tensor for name, tensor in tensors.items() if name not in HEADS}
-    model = VisionTransformer(description.config)
     assign(model, tensors, source.names_in_file)
     if isinstance(model.head, nn.Linear) and not (head_of_zeros or model.head.weight.any()):
         raise CheckpointError(
@@ -120,6 +122,7 @@ def _open(path: str | Path, *, tokeniser: bool = False) -> Source:
 def _describe(
     source: Source, overrides: dict[str, str] | None, labels: str | None, prompts: tuple[str, ...]
 ) -> tuple[Family, Description]:
+    source.check_plain()
     # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
     families = [family for family in FAMILIES if family is not facebook or "architecture" not in (overrides or {})]
     family = next((family for family in families if family.recognises(source)), None)

@@ -8,8 +8,10 @@ from typing import Any
 
 from torch import Tensor
 
+from model.checkpoints import foreign, places
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.weights import Stored, open_weights, read_json
+from model.checkpoints.tensors import first_few
+from model.checkpoints.weights import Stored, open_weights, read_beside
 
 # The names that hubs give to weights; a folder's or a repository's are the first that it has.
 WEIGHT_FILES = (
@@ -20,6 +22,7 @@ WEIGHT_FILES = (
     "open_clip_pytorch_model.bin",
 )
 SHARDS = {"model.safetensors.index.json": ["model-?????-of-?????.safetensors"]}  # patterns of the files that it lists
+ADAPTER = "adapter_config.json"
 LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt")  # suffixes in a folder without any of those names
 
 
@@ -80,8 +83,14 @@ class Source:
 
     def tensors(self) -> dict[str, Tensor]:
         """All of them, read. Those of floating-point numbers are float32."""
-        read = {name: stored.read() for name, stored in self._stored.items()}
-        return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in read.items()}
+        read = {name: (stored.read(), foreign.is_plain(stored.dtype)) for name, stored in self._stored.items()}
+        return {name: tensor.float() if is_plain else tensor for name, (tensor, is_plain) in read.items()}
+
+    def check_plain(self) -> None:
+        """Raises CheckpointError if the tensors are not the weights themselves: an adapter, or quantised ones."""
+        types = {self.names_in_file.get(name, name): stored.dtype for name, stored in self._stored.items()}
+        if no_weights := foreign.of_tensors(self.file.name, types, self.json):
+            raise CheckpointError(no_weights)
 
     def count(self, pattern: str) -> int:
         """One more than the largest number that the pattern's group matches; 0 when nothing does."""
@@ -95,8 +104,7 @@ class Source:
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""
-        path = self.folder / name
-        return read_json(path) if path.is_file() else {}
+        return read_beside(self.folder, name)
 
     def _add(self, file: Path) -> None:
         """Add the tensors of another file. Raises CheckpointError for a name that both files have."""
@@ -110,16 +118,38 @@ def _weights_files(path: Path) -> list[Path]:
     """A file itself; in a folder the file with a hub's name, else the only one or two, the larger first."""
     if path.is_file():
         return [path]
+    if (path / ADAPTER).is_file():  # transformers loads it, whatever is beside it
+        raise CheckpointError(_foreign(path, [ADAPTER]))
     for name in WEIGHT_FILES:
         if (path / name).is_file():
             return [path / name]
     if not path.exists():
-        raise CheckpointError(f"{path} does not exist")
-    files = [file for file in path.iterdir() if file.name.endswith(LONE_FILES)]
+        raise CheckpointError(places.missing(path))
+    files = [file for file in path.iterdir() if _may_hold_weights(file.name)]
     if not files and (path / "manifest.json").is_file():
         raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
     if not files:
-        raise CheckpointError(f"{path} has no weights, such as model.safetensors or a file that ends in .pth or .pt")
+        raise CheckpointError(_without_weights(path))
     if len(files) > 2:
         raise CheckpointError(f"{path} has {len(files)} files with weights: name one, such as {min(files)}")
     return sorted(files, key=lambda file: file.stat().st_size, reverse=True)
+
+
+def _may_hold_weights(file: str) -> bool:
+    return file.endswith(LONE_FILES) and not foreign.is_named(file)
+
+
+def _without_weights(folder: Path) -> str:
+    """What a folder without weights has in their place."""
+    names = places.names_in(folder)
+    return (
+        _foreign(folder, [name for name in names if "/" not in name])
+        or places.below(folder, lambda files: any(file in WEIGHT_FILES or _may_hold_weights(file) for file in files))
+        or _foreign(folder, names)
+        or f"{folder} has no weights, such as model.safetensors or a file that ends in .pth or .pt"
+        + (f". It has {first_few(names)}" if names else ": it is empty")
+    )
+
+
+def _foreign(folder: Path, names: Collection[str]) -> str:
+    return foreign.of_names(str(folder), names, lambda name: read_beside(folder, name))

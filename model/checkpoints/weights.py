@@ -21,12 +21,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.foreign import INDEX
 
-LFS = b"version h"  # the first bytes of a pointer, which goes on with ttps://git-lfs
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
 SHORT = ("invalid header length", "incomplete metadata", "unexpected EOF", "truncated")  # in errors of both libraries
-INDEX = ".index.json"  # how the name of a list of shards ends
 # Dictionaries around a state dict, the first that is there before the others. timm's train.py evaluates state_dict_ema,
 # the moving average of state_dict (models/_helpers.py load_state_dict, use_ema).
 WRAPPERS = (
@@ -47,6 +47,7 @@ WRAPPER_PREFIXES = ("module.", "_orig_mod.", "model.", "net.", "network.", "back
 
 class Stored(NamedTuple):
     shape: tuple[int, ...]
+    dtype: str  # as torch calls it, such as float32
     read: Callable[[], Tensor]
 
 
@@ -66,8 +67,8 @@ def open_weights(file: Path) -> Weights:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
     fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
-    if start == LFS:
-        raise CheckpointError(f"{file.name} is a pointer of Git LFS, without the weights: `git lfs pull` gets them")
+    if no_weights := foreign.of_file(file):
+        raise CheckpointError(no_weights)
     if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
         raise _cut_off(file)
     if zipfile.is_zipfile(file):
@@ -93,6 +94,12 @@ def read_json(path: Path) -> dict[str, Any]:
     return content
 
 
+def read_beside(folder: Path, name: str) -> dict[str, Any]:
+    """The content of a JSON file in a folder, empty if there is none. Raises CheckpointError if broken."""
+    path = folder / name
+    return read_json(path) if path.is_file() else {}
+
+
 def _open_safetensors(listing: Path, shards: list[Path]) -> Weights:
     tensors: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
@@ -107,7 +114,8 @@ def _open_safetensors(listing: Path, shards: list[Path]) -> Weights:
             raise CheckpointError(f"{shard.name} is neither safetensors, npz nor a PyTorch file") from None
         metadata |= file.metadata() or {}
         for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
-            tensors[key] = Stored(tuple(file.get_slice(key).get_shape()), partial(file.get_tensor, key))
+            part = file.get_slice(key)
+            tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
     return Weights(tensors=_strip(tensors), metadata=metadata)
 
 
@@ -120,7 +128,9 @@ def _open_npz(file: Path) -> Weights:
             read_header = (
                 np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             )
-            tensors[name] = Stored(tuple(read_header(member)[0]), partial(_from_numpy, archive, name))
+            shape, _, dtype = read_header(member)
+            kind = "bfloat16" if _is_bfloat16(dtype) else dtype.name
+            tensors[name] = Stored(tuple(shape), kind, partial(_from_numpy, archive, name))
     return Weights(tensors=tensors)
 
 
@@ -133,6 +143,8 @@ def _open_pickle(file: Path) -> Weights:
     except (pickle.UnpicklingError, RuntimeError, ValueError, KeyError) as error:
         if any(sign in str(error) for sign in SHORT):
             raise _cut_off(file) from None
+        if quantised := foreign.of_classes(file.name, error):
+            raise CheckpointError(quantised) from None
         raise CheckpointError(
             f"{file.name} is not a PyTorch file of plain tensors: it holds code or other objects, which are "
             "never run; save its state_dict() instead"
@@ -141,7 +153,7 @@ def _open_pickle(file: Path) -> Weights:
     architecture, arguments = content.get("arch"), content.get("args")
     return Weights(
         # Some are parameters, which are plain tensors from here on.
-        tensors={name: Stored(tuple(tensor.shape), tensor.detach) for name, tensor in _strip(state).items()},
+        tensors={name: _stored(tensor) for name, tensor in _strip(state).items()},
         wrappers=wrappers,
         chosen=f"{wrappers[-1]}; the file has {', '.join(others)} too" if others else "",
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
@@ -192,9 +204,23 @@ def _holds_tensors(content: Any) -> bool:
     return isinstance(content, dict) and any(isinstance(v, Tensor) or _holds_tensors(v) for v in content.values())
 
 
-def _from_numpy(archive: Any, name: str) -> Tensor:
+def _stored(tensor: Tensor) -> Stored:
+    return Stored(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), tensor.detach)
+
+
+def _spelt(dtype: str) -> str:
+    """A type as torch spells it, such as float8_e5m2, of safetensors' F8_E5M2."""
+    words = {"I": "int", "U": "uint", "F": "float", "BF": "bfloat", "C": "complex"}
+    return re.sub(r"^(BF|[IUFC])(?=\d)", lambda kind: words[kind[1]], dtype).lower()
+
+
+def _is_bfloat16(dtype: Any) -> bool:
     """NumPy reads bfloat16 arrays from npz as two raw bytes per element."""
+    return bool(dtype.kind == "V" and dtype.itemsize == 2)
+
+
+def _from_numpy(archive: Any, name: str) -> Tensor:
     array = archive[name]
-    if array.dtype.kind == "V" and array.dtype.itemsize == 2:
+    if _is_bfloat16(array.dtype):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(np.ascontiguousarray(array))
