@@ -93,7 +93,7 @@ KINDS = (
         "an adapter",
         "load it with PEFT, merge it into its model with merge_and_unload(), save that with save_pretrained(), and "
         "give the new folder. Prompts cannot be merged, and are not supported",
-        files=r"adapter_config\.json|(pytorch_)?adapter(_model)?\.(safetensors|bin)",
+        files=r"adapter_config\.json|(adapter_model|pytorch_adapter)\.(safetensors|bin)",
         tensors=r".*\.((lora|ia3|vera|oft|boft|hada|lokr|fourierft|shira|ln_tuning|adaption)_.*"
         r"|modules_to_save\..*)|(.*\.)?prompt_(embeddings|encoder\..*)",
         more=_adapts,
@@ -160,7 +160,7 @@ KINDS = (
 )
 
 
-def of_file(file: Path) -> str:
+def of_file(file: Path, read: ReadJson) -> str:
     """A sentence on a file that cannot be a checkpoint, by its content or its name; empty for any other."""
     with file.open("rb") as content:
         start = content.read(SAMPLE)
@@ -173,7 +173,7 @@ def of_file(file: Path) -> str:
     for kind in KINDS:
         inside = not (is_safetensors or file.name.endswith(INDEX)) and re.match(kind.starts, start, re.DOTALL)
         if inside or _any(kind.members, names) or re.fullmatch(kind.files, file.name):
-            return _sentence(file.name, kind)
+            return _sentence(file.name, kind, read)
     return ""
 
 
@@ -182,7 +182,8 @@ def of_names(where: str, names: Iterable[str], read: ReadJson) -> str:
     names = sorted(names)
     for kind in KINDS:
         if found := next((name for name in names if re.fullmatch(kind.files, name.rpartition("/")[2])), None):
-            return _sentence(f"{found} in {where}", kind, read)
+            inside = found.removesuffix(found.rpartition("/")[2])
+            return _sentence(f"{found} in {where}", kind, lambda name: read(f"{inside}{name}"))
     return ""
 
 
@@ -190,10 +191,11 @@ def of_tensors(file: str, types: Mapping[str, str], read: ReadJson) -> str:
     """A sentence on weights that need more than a state dict: by the names and types of their tensors, and the JSON
     beside them; or empty.
     """
+    stated = {key for key, value in read("config.json").items() if value}
     for kind in KINDS:
         if found := next((name for name in types if re.fullmatch(kind.tensors, name)), None):
             return _sentence(f"{file}, with its tensor {found},", kind, read)
-        if any(re.fullmatch(kind.keys, key) and value for key, value in read("config.json").items()):
+        if _any(kind.keys, stated):
             return _sentence(file, kind, read)
     for name, dtype in types.items():
         if re.search(r"\b(weight|kernel)$", name) and not is_plain(dtype):

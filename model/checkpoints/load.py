@@ -11,7 +11,17 @@ from torch import nn
 from model.checkpoints import zero_shot
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import Facts, resolve_score
-from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, openclip, timm, torchvision
+from model.checkpoints.families import (
+    facebook,
+    google,
+    huggingface,
+    jeonsworld,
+    lucidrains,
+    native,
+    openclip,
+    timm,
+    torchvision,
+)
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
@@ -42,8 +52,12 @@ class Family(Protocol):
         """
 
 
-# The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (native, google, huggingface, openclip, torchvision, lucidrains, facebook, timm)
+# The first that recognises a file loads it: jeonsworld's before transformers, whose names of patches it has, and timm's
+# last, because Facebook's names are nearly the same.
+FAMILIES: tuple[Family, ...] = (
+    *(native, google, jeonsworld, huggingface, openclip),
+    *(torchvision, lucidrains, facebook, timm),
+)
 
 HEADS = {f"{head}.{kind}" for head in ("head", "head_dist") for kind in ("weight", "bias")}
 

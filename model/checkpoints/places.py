@@ -9,6 +9,7 @@ from pathlib import Path
 DEEPEST = 3  # folders below a given one: Lightning's lightning_logs/version_0/checkpoints
 MOST_SEEN = 2000  # folders
 MOST_NAMED = 4
+STATE = "trainer_state.json"  # of the Trainer of transformers
 
 NAME = r"[\w.-]+/[\w.-]+"  # of a repository
 HUB = re.compile(
@@ -39,20 +40,23 @@ def below(folder: Path, has_weights: Callable[[Collection[str]], bool]) -> str:
     `has_weights` says it of the names of the files in a folder.
     """
     found: list[Path] = []
-    best = ""
+    states: list[Path] = []
     for seen, (here, folders, files) in enumerate(os.walk(folder)):
         if seen == MOST_SEEN:
             break
         place = Path(here)
         if len(place.relative_to(folder).parts) >= DEEPEST:
             folders.clear()
-        best = best or _best(place) if "trainer_state.json" in files else best
+        if STATE in files:
+            states.append(place)
         if place != folder and has_weights(files):
             found.append(place)
     if not found:
         return ""
+    states.sort(key=lambda place: (place != folder, *_newest(place)))  # the last to be written come first
+    best = next(filter(None, map(_best, states)), "")
     found.sort(key=lambda place: (place.name != best, *_newest(place)))
-    names = [f"{place}{' (the best, by trainer_state.json)' if place.name == best else ''}" for place in found]
+    names = [f"{place}{' (the best, by {STATE})' if place.name == best else ''}" for place in found]
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"{folder} has no weights of its own: give a folder below it, such as {', '.join(names[:MOST_NAMED])}{more}"
 
@@ -73,6 +77,6 @@ def _newest(place: Path) -> tuple[int, str]:
 def _best(folder: Path) -> str:
     """The name of the checkpoint that the Trainer of transformers calls the best; empty if it does not say so."""
     try:
-        return Path(json.loads((folder / "trainer_state.json").read_text())["best_model_checkpoint"]).name
+        return Path(json.loads((folder / STATE).read_text())["best_model_checkpoint"]).name
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return ""

@@ -86,9 +86,14 @@ class Source:
         read = {name: (stored.read(), foreign.is_plain(stored.dtype)) for name, stored in self._stored.items()}
         return {name: tensor.float() if is_plain else tensor for name, (tensor, is_plain) in read.items()}
 
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each tensor's numbers, as torch calls it."""
+        return {name: stored.dtype for name, stored in self._stored.items()}
+
     def check_plain(self) -> None:
         """Raises CheckpointError if the tensors are not the weights themselves: an adapter, or quantised ones."""
-        types = {self.names_in_file.get(name, name): stored.dtype for name, stored in self._stored.items()}
+        types = {self.names_in_file.get(name, name): dtype for name, dtype in self.types.items()}
         if no_weights := foreign.of_tensors(self.file.name, types, self.json):
             raise CheckpointError(no_weights)
 

@@ -67,7 +67,7 @@ def open_weights(file: Path) -> Weights:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
     fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
-    if no_weights := foreign.of_file(file):
+    if no_weights := foreign.of_file(file, lambda name: read_beside(file.parent, name)):
         raise CheckpointError(no_weights)
     if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
         raise _cut_off(file)

@@ -97,7 +97,8 @@ def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[s
         return resolve_recipe(facts, recipe, "args in the file")
     if (architecture, side) not in WEIGHTS:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the transform of the training"
-        return need_recipe(facts, why, size=(side, side), crop_rounding="half_even")
+        usual = imagenet(side, resized=round(side * 256 / 224), interpolation="bilinear")
+        return need_recipe(facts, why, example=usual, of="that of torchvision's presets")
     entry, resized, interpolation = WEIGHTS[architecture, side]
     recipe = imagenet(side, resized=resized, interpolation=interpolation)
     return resolve_recipe(facts, recipe, f"torchvision's {entry}")
