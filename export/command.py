@@ -20,6 +20,7 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.describe import report
 from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.recipe import FACTS as PREPROCESSING
 from model.checkpoints.zero_shot import PROMPT
 
 
@@ -94,7 +95,17 @@ def export(options: argparse.Namespace) -> None:
         tell(f"Images: {images.summary}.")
     for sentence in measured(manifest):
         tell(sentence)
+    if given := by_hand(manifest):
+        tell(given)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
+
+
+def by_hand(manifest: Manifest) -> str:
+    """A sentence on the facts that a person has set; empty where there are none."""
+    facts = {name: f"{name}={text}" for name, text in manifest.overrides.items() if name != "name"}
+    pixels = [facts.pop(name) for name in PREPROCESSING if name in facts]
+    given = [*([f"preprocessing ({', '.join(pixels)})"] if pixels else []), *facts.values()]
+    return f"Set by hand, not checked against anything: {', '.join(given)}." if given else ""
 
 
 def measured(manifest: Manifest) -> Iterator[str]:

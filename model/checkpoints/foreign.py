@@ -6,6 +6,7 @@ Whatever has one of the signs of a kind is of that kind, and the first kind that
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -182,8 +183,7 @@ def of_names(where: str, names: Iterable[str], read: ReadJson) -> str:
     names = sorted(names)
     for kind in KINDS:
         if found := next((name for name in names if re.fullmatch(kind.files, name.rpartition("/")[2])), None):
-            inside = found.removesuffix(found.rpartition("/")[2])
-            return _sentence(f"{found} in {where}", kind, lambda name: read(f"{inside}{name}"))
+            return _sentence(f"{found} in {where}", kind, partial(_read_in, found.rpartition("/")[0], read))
     return ""
 
 
@@ -217,6 +217,10 @@ def is_named(file: str) -> bool:
 def is_plain(dtype: str) -> bool:
     """Whether a number of this type stands for itself: not a part of one, a code or a scale."""
     return bool(re.fullmatch(r"b?float(16|32|64)|float8_e(4m3|5m2)(fn)?(uz)?|", dtype))
+
+
+def _read_in(folder: str, read: ReadJson, name: str) -> Json:
+    return read(f"{folder}/{name}" if folder else name)
 
 
 def _any(pattern: str, names: Iterable[str]) -> bool:

@@ -153,6 +153,6 @@ def test_a_server_that_does_not_answer_is_named(hub, monkeypatch):
     forget(monkeypatch)
     with pytest.raises(
         CheckpointError,
-        match=r"not in the cache, and http://127\.0\.0\.1:9 does not answer\. .* path of their folder, or set HF_ENDPOINT",
+        match=r"not in the cache, and http://127\.0\.0\.1:9 does not answer\. .* their folder, or set HF_ENDPOINT",
     ):
         load_checkpoint("hf://org/name")
