@@ -96,7 +96,7 @@ KINDS = (
         "give the new folder. Prompts cannot be merged, and are not supported",
         files=r"adapter_config\.json|(adapter_model|pytorch_adapter)\.(safetensors|bin)",
         tensors=r".*\.((lora|ia3|vera|oft|boft|hada|lokr|fourierft|shira|ln_tuning|adaption)_.*"
-        r"|modules_to_save\..*)|(.*\.)?prompt_(embeddings|encoder\..*)",
+        r"|modules_to_save\..*)|(.*\.)?prompt_(embeddings|encoder\.default\..*)",
         more=_adapts,
     ),
     QUANTISED,

@@ -148,7 +148,8 @@ def _without_weights(folder: Path) -> str:
     """What a folder without weights has in their place."""
     names = places.names_in(folder)
     return (
-        _foreign(folder, [name for name in names if "/" not in name])
+        _foreign(folder.parent, [folder.name])
+        or _foreign(folder, [name for name in names if "/" not in name])
         or places.below(folder, lambda files: any(file in WEIGHT_FILES or _may_hold_weights(file) for file in files))
         or _foreign(folder, names)
         or f"{folder} has no weights, such as model.safetensors or a file that ends in .pth or .pt"

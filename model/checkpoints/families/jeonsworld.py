@@ -28,7 +28,7 @@ NAMES = (
     (r"\.attn\.value\.", ".attn.v."),
     (r"\.attn\.out\.", ".attn.proj."),
 )
-HEADS = {768: 12, 1024: 16, 1280: 16}  # of every width in models/configs.py
+PUBLISHED = {768: 12, 1024: 16, 1280: 16}  # of every width in models/configs.py
 
 
 def recognises(source: Source) -> bool:
@@ -61,7 +61,7 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=source.count(r"blocks\.(\d+)\."),
             mlp_dim=source.shape("blocks.0.mlp.fc1.weight")[0],
-            heads=resolve_heads(facts, HEADS.get(width), "models/configs.py, by the width", width=width),
+            heads=resolve_heads(facts, PUBLISHED.get(width), "models/configs.py, by the width", width=width),
             num_classes=source.shape("head.weight")[0] if "head.weight" in source else 0,
             position_resize="bilinear_corners",
         ),

@@ -138,6 +138,12 @@ def test_a_folder_that_is_no_checkpoint(tmp_path, files, message):
     assert str(tmp_path) in str(refusal.value)
 
 
+def test_a_folder_that_is_one_model_of_another_program(tmp_path):
+    (tmp_path / "vit.mlpackage" / "Data").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match=r"^vit\.mlpackage in .* is a model of Core ML"):
+        load_checkpoint(tmp_path / "vit.mlpackage")
+
+
 @pytest.mark.parametrize(
     ("more", "keys", "message"),
     [

@@ -106,7 +106,7 @@ def test_a_training_of_openclip_is_told_how_to_describe_itself(tmp_path):
     run = {"epoch": 3, "name": "run", "state_dict": {f"module.{name}": tensor for name, tensor in state.items()}}
     torch.save(run, tmp_path / "run" / "epoch_3.pt")
     with pytest.raises(
-        CheckpointError, match=r"no open_clip_config\.json beside epoch_3\.pt: .* the NAME of --model"
+        CheckpointError, match=r"no open_clip_config\.json beside epoch_3\.pt: .* the NAME of the model in"
     ) as told:
         load_checkpoint(tmp_path / "run" / "epoch_3.pt")
     shown = json.JSONDecoder().raw_decode(str(told.value).partition("that model_cfg has ")[2])[0]
