@@ -20,7 +20,6 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.describe import report
 from model.checkpoints.load import describe_checkpoint
-from model.checkpoints.recipe import FACTS as PREPROCESSING
 from model.checkpoints.zero_shot import PROMPT
 
 
@@ -102,8 +101,10 @@ def export(options: argparse.Namespace) -> None:
 
 def by_hand(manifest: Manifest) -> str:
     """A sentence on the facts that a person has set; empty where there are none."""
+    from model.checkpoints.recipe import FACTS
+
     facts = {name: f"{name}={text}" for name, text in manifest.overrides.items() if name != "name"}
-    pixels = [facts.pop(name) for name in PREPROCESSING if name in facts]
+    pixels = [facts.pop(name) for name in FACTS if name in facts]
     given = [*([f"preprocessing ({', '.join(pixels)})"] if pixels else []), *facts.values()]
     return f"Set by hand, not checked against anything: {', '.join(given)}." if given else ""
 

@@ -122,8 +122,8 @@ def _unstated(source: Source) -> str:
     return (
         f"there is no {CONFIG} beside {source.file.name}: download that of a published model, or for a training of "
         'your own write {"model_cfg": open_clip.get_model_config(NAME), "preprocess_cfg": {}} into it as JSON, with '
-        f"the NAME of the model in the training's command. By the tensors, that model_cfg has {shown}. What that command changed "
-        'has to be in it too, such as "quick_gelu": true in model_cfg, or "mean" and "std" in preprocess_cfg'
+        f"the NAME of the model in the training's command. By the tensors, that model_cfg has {shown}. What that "
+        'command changed has to be in it too, such as "quick_gelu": true in model_cfg, or "mean" in preprocess_cfg'
     )
 
 
