@@ -23,8 +23,7 @@ from export.image_spec import image_spec
 from export.images import Images
 from export.place import check_pictures
 from export.walk import SUFFIXES, read_file, walk
-from model.checkpoints.checkpoint import Checkpoint
-from model.checkpoints.tensors import first_few
+from model.checkpoints.checkpoint import Checkpoint, first_few
 from model.progress import bars
 
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory

@@ -12,7 +12,7 @@ from app.images.preprocess import ImageSpec
 from export.fit.labelled import UNLABELLED, LeftOut
 from export.fit.split import Split, Unique, choose
 from export.folder import decoded
-from model.checkpoints.tensors import first_few
+from model.checkpoints.checkpoint import first_few
 from model.fit.samples import Samples
 
 

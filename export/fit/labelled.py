@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from model.checkpoints.tensors import first_few
+from model.checkpoints.checkpoint import first_few
 
 TRAIN, HELD_OUT = "train", "val"
 # Names of folders and of parts of a CSV, in any case; the first that is there.

@@ -22,7 +22,7 @@ from export.fit.table import of_csv
 from export.folder_labels import label_of
 from export.place import check_labelled_images
 from export.walk import SUFFIXES, walk
-from model.checkpoints.tensors import first_few
+from model.checkpoints.checkpoint import first_few
 
 
 def list_images(images: Path, *, labelled: bool = True) -> Listing:

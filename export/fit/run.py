@@ -18,10 +18,9 @@ from export.fit.split import Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
 from export.place import check_file_place
-from model.checkpoints.checkpoint import Checkpoint, Description
+from model.checkpoints.checkpoint import Checkpoint, Description, first_few
 from model.checkpoints.families.native import FAMILY, save
 from model.checkpoints.imagenet import names_of
-from model.checkpoints.tensors import first_few
 from model.fit.fitted import Fitted
 from model.fit.masked import MaskedRecipe
 

@@ -18,7 +18,7 @@ from export.fit.labelled import (
     unused,
 )
 from export.folder_labels import label_of
-from model.checkpoints.tensors import first_few
+from model.checkpoints.checkpoint import first_few
 
 COLUMNS = ("file", "label", "split")
 SEPARATORS = re.compile(r"[,;|]")  # of several labels in one cell

@@ -1,5 +1,6 @@
 """The contents of a checkpoint, in every format of its file."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -8,6 +9,8 @@ from model.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
     from model.vit import VisionTransformer  # needs PyTorch, which takes seconds to import
+
+MOST_NAMED = 8  # in a message
 
 
 class CheckpointError(Exception):
@@ -55,3 +58,9 @@ class Description:
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Description):
     model: "VisionTransformer"  # in eval mode
+
+
+def first_few(names: Sequence[str], *, separator: str = ", ") -> str:
+    """Some of the names for a message, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return separator.join(names[:MOST_NAMED]) + more

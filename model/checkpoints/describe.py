@@ -5,9 +5,8 @@ from typing import Any
 
 import torch
 
-from model.checkpoints.checkpoint import Description
+from model.checkpoints.checkpoint import Description, first_few
 from model.checkpoints.facts import MISSING
-from model.checkpoints.tensors import first_few
 from model.config import ViTConfig
 from model.vit import VisionTransformer
 

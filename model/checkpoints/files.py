@@ -1,9 +1,13 @@
-"""Which files of a folder are its weights. Without torch."""
+"""Which files of a folder are its weights, and the JSON files beside them. Without torch."""
 
+import json
 import re
+from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints import foreign, places
+from model.checkpoints.checkpoint import CheckpointError, first_few
 
 # The names that hubs give to weights; a folder's or a repository's are the first that it has.
 WEIGHT_FILES = (
@@ -20,12 +24,8 @@ SHARDS = {  # patterns of the files that it lists
 }
 LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt", ".bin")  # suffixes in a folder without those names
 # What trainers and other programs call files of such suffixes that are no weights of a network.
-NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*|random_states.*|openvino_model)\.\w+")
-
-
-def may_hold_weights(file: str) -> bool:
-    """Whether a file without one of the names of hubs may be the weights of its folder."""
-    return file.endswith(LONE_FILES) and not NO_WEIGHTS.fullmatch(file)
+NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*|random_states.*)\.\w+")
+ADAPTER = "adapter_config.json"
 
 
 def weights_files(path: Path) -> list[Path]:
@@ -35,16 +35,57 @@ def weights_files(path: Path) -> list[Path]:
     """
     if path.is_file():
         return [path]
+    if (path / ADAPTER).is_file():  # transformers loads it, whatever is beside it
+        raise CheckpointError(_foreign(path, [ADAPTER]))
     for name in WEIGHT_FILES:
         if (path / name).is_file():
             return [path / name]
     if not path.exists():
-        raise CheckpointError(f"{path} does not exist")
+        raise CheckpointError(places.missing(path))
     files = [file for file in path.iterdir() if may_hold_weights(file.name)]
     if not files and (path / "manifest.json").is_file():
         raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
     if not files:
-        raise CheckpointError(f"{path} has no weights, such as model.safetensors or a file that ends in .pth or .pt")
+        raise CheckpointError(_without_weights(path))
     if len(files) > 2:
         raise CheckpointError(f"{path} has {len(files)} files with weights: name one, such as {min(files)}")
     return sorted(files, key=lambda file: file.stat().st_size, reverse=True)
+
+
+def may_hold_weights(file: str) -> bool:
+    """Whether a file without one of the names of hubs may be the weights of its folder."""
+    return file.endswith(LONE_FILES) and not NO_WEIGHTS.fullmatch(file) and not foreign.is_named(file)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Raises CheckpointError unless it is a JSON object."""
+    try:
+        content = json.loads(path.read_text())
+    except (ValueError, OSError):
+        content = None
+    if not isinstance(content, dict):
+        raise CheckpointError(f"{path.name} is not a JSON object")
+    return content
+
+
+def read_beside(folder: Path, name: str) -> dict[str, Any]:
+    """The content of a JSON file in a folder, empty if there is none. Raises CheckpointError if broken."""
+    path = folder / name
+    return read_json(path) if path.is_file() else {}
+
+
+def _without_weights(folder: Path) -> str:
+    """What a folder without weights has in their place."""
+    names = places.names_in(folder)
+    return (
+        _foreign(folder.parent, [folder.name])
+        or _foreign(folder, [name for name in names if "/" not in name])
+        or places.below(folder, lambda files: any(file in WEIGHT_FILES or may_hold_weights(file) for file in files))
+        or _foreign(folder, names)
+        or f"{folder} has no weights, such as model.safetensors or a file that ends in .pth or .pt"
+        + (f". It has {first_few(names)}" if names else ": it is empty")
+    )
+
+
+def _foreign(folder: Path, names: Collection[str]) -> str:
+    return foreign.of_names(str(folder), names, lambda name: read_beside(folder, name))

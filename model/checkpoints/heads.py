@@ -3,11 +3,11 @@
 import re
 from collections.abc import Mapping
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, first_few
 from model.checkpoints.facts import LEFT_OUT
 from model.checkpoints.networks import is_head
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import NOTHING, first_few
+from model.checkpoints.tensors import NOTHING
 
 
 def settle(source: Source, own: Mapping[str, str], *, served: bool) -> str:

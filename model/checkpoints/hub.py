@@ -5,12 +5,13 @@ huggingface_hub downloads them, so its cache, HF_ENDPOINT, HF_TOKEN and HF_HUB_O
 
 from pathlib import Path
 
+from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.files import SHARDS, WEIGHT_FILES, may_hold_weights
+from model.checkpoints.files import ADAPTER, SHARDS, WEIGHT_FILES, may_hold_weights, read_beside
 
 SCHEME = "hf://"
 # What loaders read beside weights.
-DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json"]
+DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json", ADAPTER]
 TOKENISER = ["tokenizer*.json", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model"]
 
 
@@ -37,8 +38,11 @@ def fetch(repository: str, *, tokeniser: bool = False) -> Path:
             return Path(snapshot_download(name, revision=revision, allow_patterns=[*DESCRIPTIONS, *lone]))
     except Exception as error:  # of the network, the server or the disk
         raise CheckpointError(f"{SCHEME}{repository} cannot be downloaded: {_reason(error)}") from error
-    among = f"; download one of {', '.join(sorted(lone))} and give its path" if lone else ""
-    raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}{among}")
+    if lone:
+        among = f"; download one of {', '.join(sorted(lone))} and give its path"
+        raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}{among}")
+    others = foreign.of_names(f"{SCHEME}{repository}", files, lambda file: read_beside(folder, file))
+    raise CheckpointError(others or f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}")
 
 
 def _reason(error: Exception) -> str:
@@ -49,7 +53,8 @@ def _reason(error: Exception) -> str:
         errors.GatedRepoError: "it is gated: accept its terms on its page and set HF_TOKEN",
         errors.RepositoryNotFoundError: "there is no repository of that name, or it is private: set HF_TOKEN",
         errors.RevisionNotFoundError: "it has no such revision",
-        errors.LocalEntryNotFoundError: f"it is not in the cache, and {unreachable}",
+        errors.LocalEntryNotFoundError: f"it is not in the cache, and {unreachable}. Download its files on another "
+        "machine and give the path of their folder, or set HF_ENDPOINT to a mirror that this machine can reach",
         errors.HFValidationError: "the name of a repository is org/name or org/name@revision",
     }
     return next((why for kind, why in reasons.items() if isinstance(error, kind)), f"{type(error).__name__}: {error}")

@@ -10,14 +10,25 @@ import torch
 from torch import nn
 
 from model.checkpoints import zero_shot
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, first_few
 from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
-from model.checkpoints.families import facebook, google, huggingface, lucidrains, native, openclip, timm, torchvision
+from model.checkpoints.families import (
+    facebook,
+    google,
+    huggingface,
+    jeonsworld,
+    lucidrains,
+    native,
+    openclip,
+    timm,
+    torchvision,
+)
 from model.checkpoints.heads import settle
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, assign, first_few, fit_positions
+from model.checkpoints.tensors import State, assign, fit_positions
+from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
 
 
@@ -45,8 +56,12 @@ class Family(Protocol):
         """
 
 
-# The first that recognises a file loads it. timm is last: Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (native, google, huggingface, openclip, torchvision, lucidrains, facebook, timm)
+# The first that recognises a file loads it: jeonsworld's before transformers, whose names of patches it has, and timm's
+# last, because Facebook's names are nearly the same.
+FAMILIES: tuple[Family, ...] = (
+    *(native, google, jeonsworld, huggingface, openclip),
+    *(torchvision, lucidrains, facebook, timm),
+)
 
 HEADS = r"head(_dist)?\."  # how the names of the tensors of heads begin, whatever layers they have
 
@@ -83,13 +98,14 @@ def load_checkpoint(
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
     tensors = {**family.tensors(source.tensors(), description), **head}
+    model = VisionTransformer(description.config)
+    check_values(tensors, model.state_dict(), source)
     try:
         fit_positions(tensors, description.config, description.grid)
     except ValueError as error:
         raise CheckpointError(f"{source.name}: {error}") from None
     if "num_classes" in description.overrides and not description.config.num_classes:
         tensors = {name: tensor for name, tensor in tensors.items() if not re.match(HEADS, name)}
-    model = VisionTransformer(description.config)
     assign(model, tensors, source.names_in_file)
     if isinstance(model.head, nn.Linear) and not model.head.weight.any():
         raise CheckpointError(
@@ -155,6 +171,7 @@ def _check_same_network(whole: dict[str, Any], left: dict[str, Any]) -> None:
 def _describe(
     source: Source, overrides: dict[str, str], labels: str | None, prompts: tuple[str, ...]
 ) -> tuple[Family, Description]:
+    source.check_plain()
     # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
     families = [family for family in FAMILIES if family is not facebook or "architecture" not in overrides]
     family = next((family for family in families if family.recognises(source)), None)

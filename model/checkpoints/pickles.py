@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
 
 SHORT = ("invalid header length", "incomplete metadata", "unexpected EOF", "truncated")  # in errors of both libraries
@@ -76,6 +77,8 @@ def load(file: Path) -> Any:
     except Exception as error:  # torch's reader raises what the content of a file makes it raise
         if any(sign in str(error) for sign in SHORT):
             raise cut_off(file) from None
+        if quantised := foreign.of_classes(file.name, error):
+            raise CheckpointError(quantised) from None
         raise CheckpointError(
             f"{file.name} is not a PyTorch file of plain tensors: it holds {_met(error)}, which is never run. Where "
             "the file was made, save the state dict alone: torch.save(model.state_dict(), FILE)"

@@ -1,22 +1,13 @@
 """Preprocessing as facts: found in a file, fixed by a library, or set by a person; always checked."""
 
 from dataclasses import replace
-from typing import Any, Literal
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.preprocessing import Channels, Interpolation, Preprocessing
 
-CropRounding = Literal["half_even", "floor"]
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-EXAMPLE: dict[str, Any] = {
-    "resize_mode": "shortest",
-    "resize_size": (256, 256),  # for images of 224 pixels
-    "crop": "center",
-    "interpolation": "bilinear",
-    "mean": IMAGENET_MEAN,
-    "std": IMAGENET_STD,
-}
+FACTS = ("resize_mode", "resize_size", "crop", "interpolation", "mean", "std")  # that a person can set
 
 
 def imagenet(side: int, *, resized: int, interpolation: Interpolation) -> Preprocessing:
@@ -39,16 +30,19 @@ def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str, *, sized_by
     Raises CheckpointError for a recipe whose results differ in size.
     """
     scaled = recipe.resized(facts.resolve("image_size", recipe.size, sized_by or origin))
-    found = {name: facts.resolve(name, getattr(scaled, name), origin) for name in EXAMPLE}
+    found = {name: facts.resolve(name, getattr(scaled, name), origin) for name in FACTS}
     return checked(replace(scaled, **found))
 
 
-def need_recipe(facts: Facts, why: str, *, size: tuple[int, int], crop_rounding: CropRounding) -> Preprocessing:
-    """The recipe that a person has set, for images of `size`. `why` says that the checkpoint has none."""
-    size = facts.resolve("image_size", size, "the network")
-    examples = EXAMPLE | {"resize_size": tuple(round(side * 256 / 224) for side in size)}
-    values = dict(zip(examples, facts.need(examples, why=f"{why}. By hand it is set as in this example"), strict=True))
-    recipe = Preprocessing(size=size, crop_rounding=crop_rounding, **values)
+def need_recipe(facts: Facts, why: str, *, example: Preprocessing, of: str) -> Preprocessing:
+    """The recipe that a person has set, for images of the size of the `example`, which is `of` something.
+
+    `why` says that the checkpoint has none.
+    """
+    example = example.resized(facts.resolve("image_size", example.size, "the network"))
+    why = f"{why}. By hand it is set as in this example, {of}, unless the model was trained with another"
+    values = dict(zip(FACTS, facts.need({name: getattr(example, name) for name in FACTS}, why=why), strict=True))
+    recipe = replace(example, **values)
     return recipe if facts.missing else checked(recipe)  # examples may contradict what is set
 
 

@@ -9,10 +9,11 @@ from typing import Any
 
 from torch import Tensor
 
+from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.files import weights_files
+from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
-from model.checkpoints.weights import Stored, open_weights, read_json
+from model.checkpoints.weights import Stored, open_weights
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
 Names = Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]
@@ -91,8 +92,19 @@ class Source:
 
     def tensors(self) -> dict[str, Tensor]:
         """All of them, read. Those of floating-point numbers are float32."""
-        read = {name: stored.read() for name, stored in self._stored.items()}
-        return {name: tensor.float() if tensor.is_floating_point() else tensor for name, tensor in read.items()}
+        read = {name: (stored.read(), foreign.is_plain(stored.dtype)) for name, stored in self._stored.items()}
+        return {name: tensor.float() if is_plain else tensor for name, (tensor, is_plain) in read.items()}
+
+    @property
+    def types(self) -> dict[str, str]:
+        """The type of each tensor's numbers, as torch calls it."""
+        return {name: stored.dtype for name, stored in self._stored.items()}
+
+    def check_plain(self) -> None:
+        """Raises CheckpointError if the tensors are not the weights themselves: an adapter, or quantised ones."""
+        types = {self.names_in_file.get(name, name): dtype for name, dtype in self.types.items()}
+        if no_weights := foreign.of_tensors(self.file.name, types, self.json):
+            raise CheckpointError(no_weights)
 
     def count(self, pattern: str) -> int:
         """One more than the largest number that the pattern's group matches; 0 when nothing does."""
@@ -106,5 +118,4 @@ class Source:
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""
-        path = self.folder / name
-        return read_json(path) if path.is_file() else {}
+        return read_beside(self.folder, name)

@@ -10,7 +10,7 @@ from math import isqrt, prod
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, first_few
 from model.checkpoints.facts import Facts
 from model.config import ViTConfig
 from model.positions import Grid, resize_tables
@@ -21,7 +21,6 @@ State = dict[str, Tensor]
 RELATIVE = "relative_position_bias_table"
 PREFIX = ("cls_token", "dist_token", "reg_token")
 NOTHING = r"(?!)"  # a pattern that no name matches
-MOST_NAMED = 8  # in a message
 # Of parametrizations, weight norm, spectral norm and pruning of torch.nn.utils.
 COMPUTED = re.compile(r"(^|\.)parametrizations\.|\.weight_(g|v|u|orig|mask)$")
 MOST_SLOTS = 2  # in tables for a square, where registers have none
@@ -163,9 +162,3 @@ def _about(unused: Sequence[str], used: Sequence[str]) -> str:
     first = unused[0].partition(".")[0] + "."
     alone = len(unused) > 1 and unused[0].startswith(first) and not any(name.startswith(first) for name in used)
     return f". What does not belong to the network can be left out: --without '{f'{first}*' if alone else unused[0]}'"
-
-
-def first_few(names: Sequence[str], *, separator: str = ", ") -> str:
-    """Some of the names for a message, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return separator.join(names[:MOST_NAMED]) + more

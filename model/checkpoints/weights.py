@@ -5,7 +5,6 @@ read with `weights_only`.
 """
 
 import argparse
-import json
 import re
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,19 +18,20 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from model.checkpoints import pickles
+from model.checkpoints import foreign, pickles
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.files import read_beside, read_json
+from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
 
-LFS = b"version h"  # the first bytes of a pointer, which goes on with ttps://git-lfs
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
-INDEX = ".index.json"  # how the name of a list of shards ends
 Place = tuple[str, ...]  # names of the dictionaries around a state dict
 DEEPEST = 8  # of them, at most
 
 
 class Stored(NamedTuple):
     shape: tuple[int, ...]
+    dtype: str  # as torch calls it, such as float32
     read: Callable[[], Tensor]
 
 
@@ -49,8 +49,8 @@ def open_weights(file: Path) -> Weights:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
     fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
-    if start == LFS:
-        raise CheckpointError(f"{file.name} is a pointer of Git LFS, without the weights: `git lfs pull` gets them")
+    if no_weights := foreign.of_file(file, lambda name: read_beside(file.parent, name)):
+        raise CheckpointError(no_weights)
     if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
         raise cut_off(file)
     if zipfile.is_zipfile(file):
@@ -63,17 +63,6 @@ def open_weights(file: Path) -> Weights:
         shards = read_json(file).get("weight_map", {}).values()
         return _open_shards(file, [file.parent / Path(shard).name for shard in sorted(set(shards))])
     return _open_safetensors(file)
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    """Raises CheckpointError unless it is a JSON object."""
-    try:
-        content = json.loads(path.read_text())
-    except (ValueError, OSError):
-        content = None
-    if not isinstance(content, dict):
-        raise CheckpointError(f"{path.name} is not a JSON object")
-    return content
 
 
 def _open_shards(listing: Path, shards: list[Path]) -> Weights:
@@ -97,7 +86,8 @@ def _open_safetensors(path: Path) -> Weights:
         raise CheckpointError(f"{path.name} is neither safetensors, npz nor a PyTorch file") from None
     tensors = {}
     for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
-        tensors[key] = Stored(tuple(file.get_slice(key).get_shape()), partial(file.get_tensor, key))
+        part = file.get_slice(key)
+        tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
     return Weights(states={(): tensors}, metadata=file.metadata() or {})
 
 
@@ -110,7 +100,9 @@ def _open_npz(file: Path) -> Weights:
             read_header = (
                 np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             )
-            tensors[name] = Stored(tuple(read_header(member)[0]), partial(_from_numpy, archive, name))
+            shape, _, dtype = read_header(member)
+            kind = "bfloat16" if _is_bfloat16(dtype) else dtype.name
+            tensors[name] = Stored(tuple(shape), kind, partial(_from_numpy, archive, name))
     return Weights(states={(): tensors})
 
 
@@ -137,7 +129,7 @@ def _state_dicts(content: Any, place: Place = ()) -> Iterator[tuple[Place, dict[
         content = {str(i): part for i, part in enumerate(content)}
     elif isinstance(content, dict):
         # Some are parameters, which are plain tensors from here on.
-        named = {k: Stored(tuple(t.shape), t.detach) for k, t in content.items() if isinstance(t, Tensor)}
+        named = {k: _stored(t) for k, t in content.items() if isinstance(t, Tensor)}
         if tensors := {name: stored for name, stored in named.items() if isinstance(name, str)}:
             yield place, tensors
     else:
@@ -147,9 +139,23 @@ def _state_dicts(content: Any, place: Place = ()) -> Iterator[tuple[Place, dict[
             yield from _state_dicts(part, (*place, name))
 
 
-def _from_numpy(archive: Any, name: str) -> Tensor:
+def _stored(tensor: Tensor) -> Stored:
+    return Stored(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), tensor.detach)
+
+
+def _spelt(dtype: str) -> str:
+    """A type as torch spells it, such as float8_e5m2, of safetensors' F8_E5M2."""
+    words = {"I": "int", "U": "uint", "F": "float", "BF": "bfloat", "C": "complex"}
+    return re.sub(r"^(BF|[IUFC])(?=\d)", lambda kind: words[kind[1]], dtype).lower()
+
+
+def _is_bfloat16(dtype: Any) -> bool:
     """NumPy reads bfloat16 arrays from npz as two raw bytes per element."""
+    return bool(dtype.kind == "V" and dtype.itemsize == 2)
+
+
+def _from_numpy(archive: Any, name: str) -> Tensor:
     array = archive[name]
-    if array.dtype.kind == "V" and array.dtype.itemsize == 2:
+    if _is_bfloat16(array.dtype):
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(np.ascontiguousarray(array))

@@ -74,7 +74,9 @@ def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple
     try:
         recipe = _recipe(content, processor)
     except ValueError as error:
-        return need_recipe(facts, str(error), size=size, crop_rounding=CROP_ROUNDING)
+        name = f"{processor}ImageProcessor"
+        example = _recipe({"image_processor_type": name}, processor).resized(size)
+        return need_recipe(facts, str(error), example=example, of=f"the default of {name}")
     return resolve_recipe(facts, recipe, FILE)
 
 

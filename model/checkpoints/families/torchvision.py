@@ -97,7 +97,8 @@ def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[s
     origin, published = "args in the file", dict[str, Any]()
     if len(stated) < 2 and (architecture, side) not in WEIGHTS:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the training's transform"
-        return need_recipe(facts, why, size=(side, side), crop_rounding="half_even")
+        usual = imagenet(side, resized=round(side * 256 / 224), interpolation="bilinear")
+        return need_recipe(facts, why, example=usual, of="that of torchvision's presets")
     if len(stated) < 2:
         entry, resized, interpolation = WEIGHTS[architecture, side]
         published = {"val_resize_size": resized, "interpolation": interpolation}

@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 from app.bundle import Agreement, load_bundle
 from app.inference.openvino import OpenVinoEngine
 from app.settings import DEMO_BUNDLE
-from export.command import main, measured
+from export.command import by_hand, main, measured
 from export.messages import BY_MAKE
 from export.other_engine import OPENVINO
 from model.checkpoints.families.native import save
@@ -55,7 +55,8 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert "\nLeft out, as training leaves it beside weights: criterion.weight.\n" in message
     assert "\nLeft out by hand: projector.*.\n" in message
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
-    assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
+    given = "Set by hand, not checked against anything: image_size=32,48."
+    assert message.endswith(f"\n{given}\nNext: make serve BUNDLE={out}\n")
 
 
 def test_export_says_where_the_labels_came_from_and_last_what_is_slow(tmp_path, capsys, monkeypatch, already_traced):
@@ -68,6 +69,15 @@ def test_export_says_where_the_labels_came_from_and_last_what_is_slow(tmp_path, 
     assert f"Labels: {UNNAMED}. LABELS=FILE names them." in lines
     assert complaint == f"OpenVINO cannot run this bundle (no kernel). {OPENVINO.without}"
     assert following.startswith("Next: ")
+
+
+def test_the_last_lines_name_what_was_set_by_hand_and_is_not_known_to_be_right():
+    manifest = load_bundle(DEMO_BUNDLE).manifest
+    facts = {"name": "mine", "score": "sigmoid", "std": "1,1,1", "crop": "none", "heads": "12"}
+    assert by_hand(manifest.model_copy(update={"overrides": facts})) == (
+        "Set by hand, not checked against anything: preprocessing (crop=none, std=1,1,1), score=sigmoid, heads=12."
+    )
+    assert by_hand(manifest.model_copy(update={"overrides": {"name": "mine"}})) == ""
 
 
 def options(facts: dict[str, str]) -> list[str]:

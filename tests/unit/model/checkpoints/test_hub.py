@@ -163,6 +163,17 @@ def test_a_fetched_repository_loads_offline(hub, monkeypatch):
         load_checkpoint("hf://org/other")
 
 
+def test_a_repository_without_weights_is_told_by_its_files(hub, tmp_path):
+    hub.folders["org/adapter"] = tmp_path
+    stated = {"peft_type": "LORA", "base_model_name_or_path": "google/vit-base-patch16-224"}
+    (tmp_path / "adapter_config.json").write_text(json.dumps(stated))
+    (tmp_path / "adapter_model.safetensors").write_bytes(b"")
+    with pytest.raises(
+        CheckpointError, match=r"in hf://org/adapter is an adapter \(LoRA\) of google/vit-base-patch16-224"
+    ):
+        load_checkpoint("hf://org/adapter")
+
+
 @pytest.mark.parametrize(
     ("path", "message"),
     [
@@ -182,5 +193,8 @@ def test_the_error_of_a_failed_download_has_the_reason(hub, tmp_path, path, mess
 def test_a_server_that_does_not_answer_is_named(hub, monkeypatch):
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     forget(monkeypatch)
-    with pytest.raises(CheckpointError, match=r"not in the cache, and http://127\.0\.0\.1:9 does not answer"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"not in the cache, and http://127\.0\.0\.1:9 does not answer\. .* their folder, or set HF_ENDPOINT",
+    ):
         load_checkpoint("hf://org/name")

@@ -54,7 +54,6 @@ def test_code_in_a_pickle_is_refused_and_never_run(tmp_path, save, capsys):
     [
         ("notes.txt", b"", "has no weights, such as model"),
         ("manifest.json", b"", "is a bundle, so it is exported already: make serve BUNDLE="),
-        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "git lfs pull"),
         ("x.pth", {"epoch": 3}, "no state dict; it has epoch"),
     ],
 )

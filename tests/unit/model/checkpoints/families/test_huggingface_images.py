@@ -1,11 +1,17 @@
 """model/checkpoints/families/huggingface_images.py: every form of preprocessor_config.json."""
 
 import json
+import re
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import transformers
+from PIL import Image
+from transformers.models.auto.image_processing_auto import IMAGE_PROCESSOR_MAPPING_NAMES
 
+from app.images.preprocess import preprocess
+from export.image_spec import image_spec
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import (
@@ -17,7 +23,8 @@ from model.checkpoints.families.huggingface_images import (
     WITHOUT_EFFECT,
     describe_images,
 )
-from model.checkpoints.recipe import IMAGENET_MEAN
+from model.checkpoints.families.huggingface_kinds import KINDS
+from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD
 
 BY_HAND = {"resize_mode": "squash", "resize_size": "30,30", "crop": "none", "interpolation": "box"}
 BY_HAND |= {"mean": "0.1,0.2,0.3", "std": "1.0,1.0,1.0"}
@@ -106,8 +113,9 @@ def test_unknown_facts_must_be_given_by_hand(content, message):
     described(content, facts=facts)
     (sentence,) = facts.missing
     assert message in sentence
-    assert "--set mean=0.485,0.456,0.406" in sentence
-    assert "--set resize_size=34,34" in sentence  # in proportion to the size of the network
+    assert "example, the default of ViTImageProcessor, unless the model was trained with another: " in sentence
+    assert "--set mean=0.5,0.5,0.5" in sentence
+    assert "--set resize_size=30,30" in sentence  # that of the network
     assert "--set std=" not in sentence
     given = Facts(BY_HAND)
     recipe = described(content, facts=given)
@@ -127,3 +135,38 @@ def test_a_person_overrules_the_file_and_without_a_name_it_is_the_processor_of_t
     recipe = described(content, facts=facts, processor="Bit")
     assert (recipe.size, recipe.resize_size) == ((448, 896), (512, 1024))
     assert (recipe.mean, recipe.std) == ((1, 1, 1), CLIP_STD)
+
+
+@pytest.mark.parametrize("model_type", [kind for kind in KINDS if kind != "vit-hybrid"])  # it is not in transformers 5
+@pytest.mark.parametrize("side", [384, 30])
+def test_the_example_for_a_missing_file_is_the_default_of_the_model_type(model_type, side):
+    """What a person copies gives the pixels of transformers' own processor, for images of the size of the network."""
+    name = f"{KINDS[model_type].processor}ImageProcessor"
+    assert IMAGE_PROCESSOR_MAPPING_NAMES.get(model_type, {}).get("torchvision", name) == name
+    facts = Facts()
+    describe_images(SimpleNamespace(json=lambda _: {}), facts, processor=KINDS[model_type].processor, size=(side, side))
+    (sentence,) = facts.missing
+    copied = dict(flag.split("=") for flag in re.findall(r"--set (\S+)", sentence))
+    given = Facts(copied)
+    recipe = describe_images(
+        SimpleNamespace(json=lambda _: {}), given, processor=KINDS[model_type].processor, size=(side, side)
+    )
+    assert given.missing == []
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (61, 133, 3), dtype=np.uint8))
+    pixels, _ = preprocess(image, image_spec(recipe))
+    theirs = default_processor(name, side)(image, return_tensors="np")["pixel_values"][0].transpose(1, 2, 0)
+    assert np.abs((pixels / 255 - recipe.mean) / recipe.std - theirs).max() < 1e-5
+
+
+def default_processor(name, side):
+    """With its own defaults but for the size, which a larger image has in the same proportion."""
+    square = {"height": side, "width": side}
+    match name:
+        case "DeiTImageProcessor":
+            larger = round(side * 256 / 224)
+            return transformers.DeiTImageProcessorPil(size={"height": larger, "width": larger}, crop_size=square)
+        case "BitImageProcessor" | "CLIPImageProcessor":
+            return getattr(transformers, f"{name}Pil")(size={"shortest_edge": side}, crop_size=square)
+        case "DINOv3ViTImageProcessor":  # there is none with Pillow: ViT's has the same steps
+            return transformers.ViTImageProcessorPil(size=square, image_mean=IMAGENET_MEAN, image_std=IMAGENET_STD)
+    return getattr(transformers, f"{name}Pil")(size=square)

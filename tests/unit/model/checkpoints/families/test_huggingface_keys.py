@@ -145,7 +145,6 @@ def test_a_key_that_is_not_known_is_refused_by_name(saved, kind):
     [
         ("pruned_heads", {"0": [1]}),
         ("per_layer_config", {"0": {"hidden_act": "relu"}}),
-        ("quantization_config", {"load_in_8bit": True}),
         ("auto_map", {"AutoModel": "my_vit.MyViT"}),
         ("num_register_tokens", 4),
         ("rope_theta", 100.0),

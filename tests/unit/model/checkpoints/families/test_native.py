@@ -91,7 +91,7 @@ def test_a_header_of_any_length_is_safetensors(tmp_path):
     assert b"\x80" in beginnings
 
 
-@pytest.mark.parametrize("content", [None, b"not a checkpoint", b"\x00" * 100])
+@pytest.mark.parametrize("content", [None, b"\x0fnot a checkpoint", b"\x01" * 100])
 def test_a_file_that_is_missing_or_of_another_kind_is_refused(tmp_path, content):
     if content is not None:
         (tmp_path / "x.safetensors").write_bytes(content)

@@ -3,13 +3,17 @@
 timm's are in test_timm.py. Tensors that are missing or not used are found for all families at once: test_native.py.
 """
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
-from tests.support.altered import altered, renamed, stated, with_more, without
+from tests.support.altered import GOLDEN, altered, renamed, stated, with_more, without
+from tests.support.runs import same_weights
 
 SIMPLE, MEAN, CLS = (f"vit-pytorch-{case}" for case in ("1.26.11-simple", "1.9.2-mean", "1.26.11-cls"))
 OPENCLIP, VIT, CLIP = "openclip-quickgelu", "huggingface-vit", "huggingface-clip"
@@ -87,12 +91,31 @@ def test_facts_that_the_file_lacks_must_be_given(tmp_path, case, facts, message)
         load_checkpoint(altered(case, tmp_path), overrides=given)
 
 
-@pytest.mark.parametrize(("case", "file"), [(VIT, "config.json"), (OPENCLIP, "open_clip_config.json")])
-def test_weights_without_their_description_are_refused(tmp_path, case, file):
-    folder = altered(case, tmp_path)
-    (folder / file).unlink()
-    with pytest.raises(CheckpointError, match=f"no {file} beside these weights"):
+def test_weights_of_transformers_without_their_description_are_refused(tmp_path):
+    folder = altered(VIT, tmp_path)
+    (folder / "config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"no config\.json beside these weights"):
         load_checkpoint(folder)
+
+
+def test_a_training_of_openclip_is_told_how_to_describe_itself(tmp_path):
+    """open_clip_train/main.py saves {"epoch", "name", "state_dict", "optimizer"}, and no description."""
+    state = load_file(altered(OPENCLIP, tmp_path) / "open_clip_model.safetensors")
+    (tmp_path / "run").mkdir()
+    run = {"epoch": 3, "name": "run", "state_dict": {f"module.{name}": tensor for name, tensor in state.items()}}
+    torch.save(run, tmp_path / "run" / "epoch_3.pt")
+    with pytest.raises(
+        CheckpointError, match=r"no open_clip_config\.json beside epoch_3\.pt: .* the NAME of the model in"
+    ) as told:
+        load_checkpoint(tmp_path / "run" / "epoch_3.pt")
+    shown = json.JSONDecoder().raw_decode(str(told.value).partition("that model_cfg has ")[2])[0]
+    tower = {"image_size": 20, "layers": 2, "width": 24, "patch_size": 4, "mlp_ratio": 1.5}
+    assert shown == {"embed_dim": 12, "vision_cfg": tower}
+    shown["quick_gelu"], shown["vision_cfg"]["head_width"] = True, 8  # of the model that NAME stands for
+    (tmp_path / "run" / "open_clip_config.json").write_text(json.dumps({"model_cfg": shown, "preprocess_cfg": {}}))
+    loaded = load_checkpoint(tmp_path / "run" / "epoch_3.pt")
+    assert same_weights(loaded.model, load_checkpoint(GOLDEN / OPENCLIP).model)
+    assert loaded.config == load_checkpoint(GOLDEN / OPENCLIP).config
 
 
 def test_a_pool_that_vit_pytorch_does_not_have_is_refused(tmp_path):

@@ -1,0 +1,231 @@
+"""What people give in place of a checkpoint that loads: how it is known, what it is called, and what to do about it.
+
+Whatever has one of the signs of a kind is of that kind, and the first kind that fits is named.
+"""
+
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+INDEX = ".index.json"  # how the name of a list of shards ends
+NEVER = r"(?!)"  # a pattern that nothing matches
+SAMPLE = 512  # bytes from the start of a file
+TEXT = rb"[^\x00-\x08\x0e-\x1f\x7f]+\Z"  # all of them
+Json = Mapping[str, Any]
+ReadJson = Callable[[str], Json]  # the content of a JSON file beside the weights, empty if there is none
+
+
+class Kind(NamedTuple):
+    """Signs are regular expressions, which match the whole of a name or the start of a file."""
+
+    what: str
+    do: str
+    starts: bytes = NEVER.encode()  # of the bytes of a file
+    members: str = NEVER  # of a name in a zip archive
+    files: str = NEVER  # of a name of a file or of a folder
+    tensors: str = NEVER  # of a name of a tensor
+    classes: str = NEVER  # of a Python class that a pickle names, with its modules
+    keys: str = NEVER  # of a key of config.json
+    more: Callable[[ReadJson], str] = lambda _: ""  # what the JSON beside it says of it
+
+
+def _adapts(read: ReadJson) -> str:
+    stated = read("adapter_config.json")
+    kind, base = stated.get("peft_type"), stated.get("base_model_name_or_path") or stated.get("model_name")
+    return (f" ({str(kind).replace('LORA', 'LoRA')})" if kind else "") + (f" of {base}" if base else "")
+
+
+def _method(read: ReadJson) -> str:
+    stated = read("config.json").get("quantization_config")
+    method = stated.get("quant_method") if isinstance(stated, Mapping) else None
+    return f" by {method}, as config.json says" if method else " (quantization_config of config.json)" if stated else ""
+
+
+FROM_TRANSFORMERS_4 = (
+    'in transformers 4, from_pretrained("FOLDER", from_{}=True).save_pretrained("OTHER") writes weights of PyTorch. '
+    "Other networks have to be taken in their form for PyTorch"
+)
+ORIGINAL = "give the PyTorch checkpoint that it was made of"
+NOT_A_DOWNLOAD = "download the file again, and look at what arrives"
+
+QUANTISED = Kind(
+    "quantised",
+    "give the model that it was made of, or save it with whole weights where it was made (in transformers "
+    'model.dequantize().save_pretrained("FOLDER")). --precision int8 quantises at export',
+    tensors=r".*\.(SCB|(nested_)?(absmax|quant_map)|quant_state\..*"  # bitsandbytes
+    r"|qweight|qzeros|g_idx|scales"  # GPTQ, AWQ
+    r"|weight_(packed|scale\w*|zero_point|global_scale|shape)|(in|out)put_scale"  # compressed-tensors, fp8
+    r"|W_q|weight\._(data|scale|shift|zeropoint)|weight_(qtype|format)"  # HQQ, Quanto, bitsandbytes
+    r"|zero_point|_packed_params.*|.*fake_quant.*)"  # torch.ao
+    r"|.*[._:]qdata",  # torchao
+    classes=r"(torchao|optimum\.quanto|quanto|bitsandbytes|hqq|compressed_tensors|torch\.ao)\..*|torch\.\w*qint\w+",
+    keys="quantization_config|compression_config",
+    more=_method,
+)
+KINDS = (
+    Kind(
+        "a pointer of Git LFS, without the weights",
+        "`git lfs pull` gets them",
+        starts=rb"version https?://(git-lfs|hawser)",
+    ),
+    Kind(
+        "a web page, saved in place of the file",
+        "download the file itself, with the login or token that its site asks for. On the Hugging Face Hub its address "
+        "has /resolve/ where that of its page has /blob/",
+        starts=rb"(?i)(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<(!doctype html|html|head|body|script|title)",
+    ),
+    Kind(
+        "a model of OpenVINO",
+        ORIGINAL,
+        starts=rb"\s*(<\?xml[^>]*>\s*)?<net ",
+        files=r"openvino_model\w*\.(xml|bin)",
+    ),
+    Kind("XML, such as a server sends in place of a file", NOT_A_DOWNLOAD, starts=rb"(\xef\xbb\xbf)?\s*<(\?xml|Error)"),
+    Kind(
+        "a model of PEFT with an adapter that is not merged",
+        "where it was made, merge it with merge_and_unload(), and save what that returns",
+        tensors=r".*\.(base_layer\..*|original_module\..*)",
+        more=_adapts,
+    ),
+    Kind(
+        "an adapter",
+        "load it with PEFT, merge it into its model with merge_and_unload(), save that with save_pretrained(), and "
+        "give the new folder. Prompts cannot be merged, and are not supported",
+        files=r"adapter_config\.json|(adapter_model|pytorch_adapter)\.(safetensors|bin)",
+        tensors=r".*\.((lora|ia3|vera|oft|boft|hada|lokr|fourierft|shira|ln_tuning|adaption)_.*"
+        r"|modules_to_save\..*)|(.*\.)?prompt_(embeddings|encoder\.default\..*)",
+        more=_adapts,
+    ),
+    QUANTISED,
+    Kind(
+        "weights of TensorFlow or Keras",
+        FROM_TRANSFORMERS_4.format("tf"),
+        starts=rb"\x89HDF\r\n\x1a\n|....TFL3",
+        members=r"model\.weights\.h5",
+        files=r".*\.(h5|hdf5|keras|tflite)|(saved|frozen|keras)_\w+\.pb|.*\.data-\d+-of-\d+|.*ckpt.*\.(index|meta)",
+    ),
+    Kind("weights of Flax", FROM_TRANSFORMERS_4.format("flax"), files=r".*\.msgpack(\.index\.json)?"),
+    Kind("a graph of ONNX", f"{ORIGINAL}: this project makes its own", files=r".*\.onnx([._]data)?"),
+    Kind("a file of llama.cpp", ORIGINAL, starts=b"GGUF|lmgg|tjgg", files=r".*\.(gguf|ggml)"),
+    Kind("an engine of TensorRT", ORIGINAL, starts=b"[pf]trt", files=r".*\.(engine|plan|trt)"),
+    Kind("a model of Core ML", ORIGINAL, members=r"(.*\.mlpackage/.*)", files=r".*\.(mlmodel|mlpackage|mlmodelc)"),
+    Kind(
+        "a model of another program (PaddlePaddle, Caffe, MNN, RKNN or TorchServe)",
+        ORIGINAL,
+        files=r".*\.(pdparams|pdiparams|pdmodel|caffemodel|mnn|rknn|mar)",
+    ),
+    Kind(
+        "a program of TorchScript",
+        'its weights alone are a checkpoint: torch.save(torch.jit.load("FILE").state_dict(), "OTHER.pth")',
+        members=r"([^/]*/)?(constants\.pkl|code/.*)",
+    ),
+    Kind(
+        "a program of torch.export",
+        'its weights alone are a checkpoint: torch.save(torch.export.load("FILE").state_dict, "OTHER.pth")',
+        members=r"([^/]*/)?(archive_format|serialized_exported_program\.json)",
+        files=r".*\.pt2",
+    ),
+    Kind(
+        "of DeepSpeed, which splits the weights over files",
+        "in the folder with zero_to_fp32.py, `python zero_to_fp32.py . OTHER` writes them whole; give that folder",
+        files=r"zero_to_fp32\.py|(bf16_|fp16_)?zero_pp_rank_\d+_.*\.pt",
+    ),
+    Kind(
+        "a checkpoint of torch.distributed (FSDP), which splits the weights over files",
+        "`python -m torch.distributed.checkpoint.format_utils dcp_to_torch FOLDER FILE.pth` writes them into one",
+        files=r".*\.distcp|\.metadata",
+    ),
+    Kind(
+        "a checkpoint of Orbax or TensorStore",
+        "restore it where it was made, and save its parameters with numpy.savez, under the names of vit_jax or "
+        "big_vision, joined by /",
+        files=r"_CHECKPOINT_METADATA|manifest\.ocdbt|ocdbt\.process_\d+|_sharding|\.z(array|group)|zarr\.json|.*\.bv(-.*)?",
+    ),
+    Kind(
+        "an archive",
+        "unpack it, and give the folder or the file with the weights that is in it",
+        starts=rb"\x1f\x8b|BZh|\xfd7zXZ\x00|7z\xbc\xaf\x27\x1c|Rar!|\x28\xb5\x2f\xfd|.{257}ustar",
+        members=r"(?!.*data\.pkl$|.*\.npy$).*[^/.]\.\w{2,12}",
+    ),
+    Kind("a single array of NumPy", "give the file with all weights", starts=rb"\x93NUMPY"),
+    Kind("nothing but zeros", "copy or download it again", starts=rb"\x00+\Z"),
+    Kind(
+        "JSON, which describes a model or is the answer of a server",
+        "give the folder that it is in, or the file with the weights",
+        starts=rb"(\xef\xbb\xbf)?\s*[{\[]" + TEXT,
+    ),
+    Kind("text", f"give the file with the weights. If this should be it, {NOT_A_DOWNLOAD}", starts=TEXT),
+)
+
+
+def of_file(file: Path, read: ReadJson) -> str:
+    """A sentence on a file that cannot be a checkpoint, by its content or its name; empty for any other."""
+    with file.open("rb") as content:
+        start = content.read(SAMPLE)
+    names: list[str] = []
+    if zipfile.is_zipfile(file):
+        with zipfile.ZipFile(file) as archive:
+            names = archive.namelist()
+    # The length of a safetensors header may begin like anything. A list of shards is JSON.
+    is_safetensors = start[8:9] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
+    for kind in KINDS:
+        inside = not (is_safetensors or file.name.endswith(INDEX)) and re.match(kind.starts, start, re.DOTALL)
+        if inside or _any(kind.members, names) or re.fullmatch(kind.files, file.name):
+            return _sentence(file.name, kind, read)
+    return ""
+
+
+def of_names(where: str, names: Iterable[str], read: ReadJson) -> str:
+    """A sentence on a folder or repository that has these files and folders, none of them with weights; or empty."""
+    names = sorted(names)
+    for kind in KINDS:
+        if found := next((name for name in names if re.fullmatch(kind.files, name.rpartition("/")[2])), None):
+            return _sentence(f"{found} in {where}", kind, partial(_read_in, found.rpartition("/")[0], read))
+    return ""
+
+
+def of_tensors(file: str, types: Mapping[str, str], read: ReadJson) -> str:
+    """A sentence on weights that need more than a state dict: by the names and types of their tensors, and the JSON
+    beside them; or empty.
+    """
+    stated = {key for key, value in read("config.json").items() if value}
+    for kind in KINDS:
+        if found := next((name for name in types if re.fullmatch(kind.tensors, name)), None):
+            return _sentence(f"{file}, with its tensor {found},", kind, read)
+        if _any(kind.keys, stated):
+            return _sentence(file, kind, read)
+    for name, dtype in types.items():
+        if re.search(r"\b(weight|kernel)$", name) and not is_plain(dtype):
+            return _sentence(f"{file}, whose {name} has numbers of the type {dtype},", QUANTISED, read)
+    return ""
+
+
+def of_classes(file: str, error: BaseException | None) -> str:
+    """A sentence on a pickle that torch refuses to read, by the class in its error; or empty."""
+    named = set(re.findall(r"[A-Za-z_][\w.]*\.\w+", str(error)))
+    return next((_sentence(file, kind) for kind in KINDS if _any(kind.classes, named)), "")
+
+
+def is_named(file: str) -> bool:
+    """Whether a file has the name of one that cannot be a checkpoint."""
+    return any(re.fullmatch(kind.files, file) for kind in KINDS)
+
+
+def is_plain(dtype: str) -> bool:
+    """Whether a number of this type stands for itself: not a part of one, a code or a scale."""
+    return bool(re.fullmatch(r"b?float(16|32|64)|float8_e(4m3|5m2)(fn)?(uz)?|", dtype))
+
+
+def _read_in(folder: str, read: ReadJson, name: str) -> Json:
+    return read(f"{folder}/{name}" if folder else name)
+
+
+def _any(pattern: str, names: Iterable[str]) -> bool:
+    return any(re.fullmatch(pattern, name) for name in names)
+
+
+def _sentence(subject: str, kind: Kind, read: ReadJson = lambda _: {}) -> str:
+    return f"{subject} is {kind.what}{kind.more(read)}: {kind.do}"

@@ -1,0 +1,285 @@
+"""model/checkpoints/foreign.py and values.py: what people give in place of a checkpoint is called what it is."""
+
+import io
+import json
+import sys
+import tarfile
+import types
+import zipfile
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.load import describe_checkpoint
+from tests.support.altered import GOLDEN, altered, stated
+from tests.support.runs import same_weights
+
+LORA = json.dumps({"peft_type": "LORA", "base_model_name_or_path": "google/vit-base-patch16-224"}).encode()
+IA3 = json.dumps({"peft_type": "IA3", "base_model_name_or_path": None}).encode()
+HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(40)
+LAYER = "vit.encoder.layer.0.attention.attention.query"
+ZERO_3 = "global_step9/zero_pp_rank_0_mp_rank_00_model_states.pt"
+
+
+def zipped(**members):
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, part in members.items():
+            archive.writestr(name, part)
+    return content.getvalue()
+
+
+def tarred():
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("model/config.json"))
+    return content.getvalue()
+
+
+def of_torchscript():
+    content = io.BytesIO()
+    torch.jit.save(torch.jit.script(nn.Linear(2, 2)), content)
+    return content.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_program_of_torchscript_is_no_checkpoint(tmp_path):
+    (tmp_path / "x.pt").write_bytes(of_torchscript())
+    with pytest.raises(CheckpointError, match=r"^x\.pt is a program of TorchScript: .* torch\.save\(torch\.jit\.load"):
+        load_checkpoint(tmp_path / "x.pt")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        (
+            "model.safetensors",
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+            "a pointer of Git LFS, .*`git lfs pull`",
+        ),
+        ("model.safetensors", b"<!DOCTYPE html>\n<html><title>Log in", "a web page, .* /resolve/ where .* /blob/"),
+        ("model.pth", b'\n <?xml version="1.0"?><html lang="en">', "a web page"),
+        ("model.pth", b"\xef\xbb\xbf<HTML>", "a web page"),
+        ("model.pth", b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "XML, such as a server sends"),
+        ("model.xml", b'<?xml version="1.0"?>\n<net name="main" version="11">', "a model of OpenVINO"),
+        ("model.safetensors", b'{"error": "Repository not found"}', "JSON, .* the answer of a server"),
+        ("config.json", b'{\n  "model_type": "vit"\n}', "JSON, which describes a model .* the folder that it is in"),
+        ("model.safetensors", b"Entry not found", "text: .* look at what arrives"),
+        ("model.pth", "Zugriff verweigert: ungültig".encode(), "text"),
+        ("model.pth", bytes(5000), "nothing but zeros: copy or download it again"),
+        ("tf_model.h5", HDF5, r"weights of TensorFlow or Keras: .* from_tf=True"),
+        ("weights", HDF5, "weights of TensorFlow or Keras"),
+        ("model.keras", zipped(**{"config.json": "{}", "model.weights.h5": HDF5}), "weights of TensorFlow or Keras"),
+        ("saved_model.pb", b"\x08\x01\x12\x00", "weights of TensorFlow or Keras"),
+        ("vit.tflite", b"\x1c\x00\x00\x00TFL3", "weights of TensorFlow or Keras"),
+        ("flax_model.msgpack", b"\x83\xa6params\x80", r"weights of Flax: .* from_flax=True"),
+        ("model.onnx", b"\x08\x0a\x12\x07pytorch", "a graph of ONNX: give the PyTorch checkpoint"),
+        ("vit.gguf", b"GGUF\x03\x00\x00\x00", r"a file of llama\.cpp"),
+        ("vit.engine", b"ftrt\x00\x00\x00\x00", "an engine of TensorRT"),
+        ("vit.mlmodel", b"\x08\x04\x12\x05", "a model of Core ML"),
+        ("vit.pdparams", b"\x80\x02}q\x00.", "a model of another program"),
+        ("vit.pt2", zipped(**{"vit/archive_format": "pt2", "vit/models/model.json": "{}"}), r"a program of torch\.exp"),
+        ("vit.zip", zipped(**{"vit/config.json": "{}", "vit/model.safetensors": "0"}), "an archive: unpack it"),
+        ("vit.tar", tarred(), "an archive: unpack it"),
+        ("vit.tar.gz", b"\x1f\x8b\x08\x00" + bytes(20), "an archive: unpack it"),
+        ("weights.npy", b"\x93NUMPY\x01\x00", "a single array of NumPy"),
+        ("__0_0.distcp", b"\x80\x02}q\x00.", r"a checkpoint of torch\.distributed \(FSDP\)"),
+        ("zero_pp_rank_0_mp_rank_00_model_states.pt", b"\x80\x02}q\x00.", r"of DeepSpeed, .* zero_to_fp32\.py"),
+    ],
+)
+def test_a_file_that_cannot_be_a_checkpoint(tmp_path, file, content, message):
+    (tmp_path / file).write_bytes(content)
+    with pytest.raises(CheckpointError, match=f"^{file} is {message}") as refusal:
+        load_checkpoint(tmp_path / file)
+    assert str(refusal.value).count(". ") < 3
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (
+            {"adapter_config.json": LORA, "adapter_model.safetensors": b""},
+            r"an adapter \(LoRA\) of google/vit-base-pat",
+        ),
+        ({"adapter_config.json": LORA, "adapter_model.bin": b""}, r"an adapter \(LoRA\) .* merge_and_unload\(\)"),
+        ({"adapter_config.json": LORA, "model.safetensors": b""}, r"an adapter \(LoRA\)"),
+        ({"adapter_config.json": IA3}, r"an adapter \(IA3\): load it with PEFT"),
+        (
+            {"checkpoint-5/adapter_config.json": LORA, "checkpoint-5/adapter_model.bin": b""},
+            r"an adapter \(LoRA\) of g",
+        ),
+        ({"config.json": b"{}", "tf_model.h5": HDF5}, "tf_model.h5 in .* weights of TensorFlow or Keras"),
+        ({"saved_model.pb": b"", "variables/variables.index": b""}, "weights of TensorFlow or Keras"),
+        ({"ckpt-1.index": b"", "ckpt-1.data-00000-of-00001": b"", "checkpoint": b""}, "weights of TensorFlow"),
+        ({"config.json": b"{}", "flax_model.msgpack": b""}, "weights of Flax"),
+        ({"config.json": b"{}", "onnx/model.onnx": b""}, "onnx/model.onnx in .* a graph of ONNX"),
+        ({"openvino_model.xml": b"", "openvino_model.bin": b""}, "a model of OpenVINO"),
+        ({"vit.mlpackage/Manifest.json": b""}, "a model of Core ML"),
+        ({"zero_to_fp32.py": b"", "latest": b"", "global_step9/mp_rank_00_model_states.pt": b""}, "of DeepSpeed"),
+        ({ZERO_3: b"", "latest": b"global_step9"}, r"of DeepSpeed, .*`python zero_to_fp32\.py \. OTHER"),
+        ({"__0_0.distcp": b"", ".metadata": b""}, r"torch\.distributed .* dcp_to_torch"),
+        ({"pytorch_model_fsdp_0/__0_0.distcp": b""}, r"torch\.distributed .* dcp_to_torch"),
+        ({"_CHECKPOINT_METADATA": b"", "d/0": b"", "manifest.ocdbt": b""}, "a checkpoint of Orbax or TensorStore"),
+        ({"notes.txt": b"", "config.json": b""}, r"no weights, such as .*\. It has config\.json, notes\.txt$"),
+        ({}, "no weights, such as .*: it is empty$"),
+    ],
+)
+def test_a_folder_that_is_no_checkpoint(tmp_path, files, message):
+    for name, content in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(CheckpointError, match=message) as refusal:
+        load_checkpoint(tmp_path)
+    assert str(tmp_path) in str(refusal.value)
+
+
+def test_a_folder_that_is_one_model_of_another_program(tmp_path):
+    (tmp_path / "vit.mlpackage" / "Data").mkdir(parents=True)
+    with pytest.raises(CheckpointError, match=r"^vit\.mlpackage in .* is a model of Core ML"):
+        load_checkpoint(tmp_path / "vit.mlpackage")
+
+
+@pytest.mark.parametrize(
+    ("more", "keys", "message"),
+    [
+        ({f"base_model.model.{LAYER}.lora_A.weight": torch.ones(2, 24)}, {}, "an adapter: load it with PEFT"),
+        ({f"{LAYER}.ia3_l": torch.ones(24)}, {}, "an adapter"),
+        ({f"{LAYER}.base_layer.weight": torch.ones(24, 24)}, {}, "a model of PEFT with an adapter that is not merged"),
+        ({f"{LAYER}.SCB": torch.ones(24)}, {}, "quantised: give the model that it was made of"),  # bitsandbytes, 8 bits
+        ({f"{LAYER}.weight.quant_state.bitsandbytes__nf4": torch.ones(2)}, {}, "quantised"),
+        ({f"{LAYER}.qweight": torch.ones(3, 24, dtype=torch.int32)}, {}, "quantised"),  # GPTQ, AWQ
+        ({f"{LAYER}.weight_packed": torch.ones(24, 3, dtype=torch.int32)}, {}, "quantised"),  # compressed-tensors
+        ({f"{LAYER}.weight_scale": torch.ones(1)}, {}, "quantised"),
+        ({f"{LAYER}.weight._data": torch.ones(24, 24, dtype=torch.int8)}, {}, "quantised"),  # Quanto
+        ({f"{LAYER}.W_q": torch.ones(24, 12, dtype=torch.uint8)}, {}, "quantised"),  # HQQ
+        ({f"{LAYER}.zero_point": torch.tensor(0)}, {}, "quantised"),  # torch.ao
+        ({}, {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised by gptq, as config.json says"),
+        ({}, {"quantization_config": {"load_in_8bit": True}}, r"quantised \(quantization_config of config\.json\)"),
+        *(
+            (
+                {f"{LAYER}.weight": torch.ones(24, 24).to(dtype)},
+                {},
+                rf"{LAYER}\.weight has numbers of .* {name}, is quant",
+            )
+            for name, dtype in {
+                **{name: getattr(torch, name) for name in ("int8", "uint8", "int32", "int64", "bool", "complex64")},
+                "float8_e8m0": torch.float8_e8m0fnu,
+            }.items()
+        ),
+    ],
+)
+def test_tensors_that_are_not_the_weights_themselves(tmp_path, more, keys, message):
+    """`inspect` says it too: it reads names, types and JSON."""
+    folder = altered("huggingface-vit", tmp_path, tensors=lambda state: state | more, **keys)
+    for read in (load_checkpoint, describe_checkpoint):
+        with pytest.raises(CheckpointError, match=message):
+            read(folder)
+
+
+def test_the_adapter_of_a_state_dict_is_named_by_the_json_beside_it(tmp_path):
+    save_file({f"base_model.model.{LAYER}.lora_A.weight": torch.ones(2, 24)}, tmp_path / "adapter_model.safetensors")
+    (tmp_path / "adapter_config.json").write_bytes(LORA)
+    with pytest.raises(
+        CheckpointError, match=r"^adapter_model\.safetensors is an adapter \(LoRA\) of google/vit-base-patch16-224"
+    ):
+        load_checkpoint(tmp_path / "adapter_model.safetensors")
+
+
+@pytest.mark.parametrize("name", [f"{LAYER}.bias", "vit.embeddings.cls_token", "vit.embeddings.position_embeddings"])
+@pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.complex64])
+def test_no_part_of_the_network_is_of_integers(tmp_path, name, dtype):
+    folder = altered("huggingface-vit", tmp_path, tensors=lambda state: state | {name: state[name].to(dtype)})
+    kind = str(dtype).removeprefix("torch.")
+    with pytest.raises(CheckpointError, match=rf"^model\.safetensors has numbers of the type {kind} in "):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2]
+)
+def test_floats_of_every_width_are_weights(tmp_path, dtype):
+    def narrowed(state, of=torch.float32):
+        return {name: tensor.to(dtype).to(of) for name, tensor in state.items()}
+
+    folder = altered("huggingface-vit", tmp_path, tensors=lambda state: narrowed(state, dtype))
+    expected = altered("huggingface-vit", tmp_path / "wide", tensors=narrowed)
+    assert same_weights(load_checkpoint(folder).model, load_checkpoint(expected).model)
+
+
+def test_integers_that_are_no_weights_are_no_fault(tmp_path):
+    index = {"beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index": torch.arange(9)}
+    load_checkpoint(altered("huggingface-beit", tmp_path, tensors=lambda state: state | index))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
+def test_dynamic_quantisation_of_torch(tmp_path):
+    model = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 4)), {nn.Linear}, dtype=torch.qint8)
+    torch.save(model.state_dict(), tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=r"^x\.pth, with its tensor .*zero_point, is quantised"):
+        load_checkpoint(tmp_path / "x.pth")
+
+
+def test_a_pickle_with_quantised_tensors_of_a_library(tmp_path, monkeypatch):
+    module = types.ModuleType("torchao.dtypes")
+    module.AffineQuantizedTensor = type("AffineQuantizedTensor", (), {"__module__": "torchao.dtypes"})
+    for name in ("torchao", "torchao.dtypes"):
+        monkeypatch.setitem(sys.modules, name, module)
+    torch.save({"head.weight": module.AffineQuantizedTensor()}, tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=r"^x\.pth is quantised: give the model"):
+        load_checkpoint(tmp_path / "x.pth")
+
+
+NAN, INFINITE = float("nan"), float("inf")
+
+
+@pytest.mark.parametrize(
+    ("case", "name", "value"),
+    [
+        ("huggingface-vit", f"{LAYER}.weight", NAN),  # becomes a part of another tensor
+        ("huggingface-vit", "classifier.bias", INFINITE),
+        ("huggingface-vit", "vit.embeddings.position_embeddings", -INFINITE),
+        ("huggingface-beit", "beit.encoder.layer.1.lambda_1", NAN),
+        ("google-vit-jax", "Transformer/encoderblock_1/MlpBlock_3/Dense_0/kernel", NAN),
+        ("google-big-vision-old", "head/kernel", INFINITE),
+        ("timm-plain", "blocks.0.attn.qkv.weight", NAN),
+        ("openclip-quickgelu", "visual.proj", NAN),
+        ("torchvision-vit", "encoder.layers.encoder_layer_0.mlp.0.bias", NAN),
+        ("vit-pytorch-1.26.11-cls", "mlp_head.weight", NAN),
+        ("deit", "norm.bias", INFINITE),
+    ],
+)
+def test_a_number_that_is_not_finite_is_named_by_its_tensor(tmp_path, case, name, value):
+    def broken(state):
+        tensor = state[name]
+        tensor.reshape(-1)[-1] = value
+        return state
+
+    with pytest.raises(CheckpointError, match=f"has NaN or infinite numbers in {name}. Training has diverged"):
+        load_checkpoint(altered(case, tmp_path, tensors=broken), overrides=stated(case))
+
+
+def test_numbers_that_are_not_finite_are_counted_and_large_ones_are_none_of_them(tmp_path):
+    state = load_file(GOLDEN / "huggingface-vit/model.safetensors")
+    all_of_them = altered("huggingface-vit", tmp_path, tensors=lambda state: {n: t * NAN for n, t in state.items()})
+    with pytest.raises(CheckpointError, match=rf" and in {len(state) - 1} more tensors\. "):
+        load_checkpoint(all_of_them)
+    largest = np.finfo(np.float32).max
+    load_checkpoint(
+        altered(
+            "huggingface-vit",
+            tmp_path / "large",
+            tensors=lambda s: {**s, f"{LAYER}.bias": s[f"{LAYER}.bias"] * 0 + largest},
+        )
+    )
+
+
+def test_a_head_that_is_left_out_may_have_any_number(tmp_path):
+    folder = altered(
+        "huggingface-vit", tmp_path, tensors=lambda state: state | {"classifier.bias": torch.full((5,), NAN)}
+    )
+    load_checkpoint(folder, overrides={"num_classes": "0"})
