@@ -82,7 +82,7 @@ def recognises(source: Source) -> bool:
 def describe(source: Source, facts: Facts) -> Description:
     """All facts are in config.json, or follow from its model_type."""
     model_type = source.config.get("model_type", "")
-    if model_type not in KINDS:
+    if model_type not in [*KINDS]:
         raise CheckpointError(
             f"config.json has the model_type {model_type or None}; supported are {', '.join(KINDS)}"
             if source.config
@@ -96,7 +96,9 @@ def describe(source: Source, facts: Facts) -> Description:
     has_texts, has_bias = TEXTS in source, "logit_bias" in source
     empty = [re.escape(name) for name in source.names if 0 in source.shape(name)]  # registers of which there are none
     source.rename(NAMES, dropping="|".join([DROPPED, *([OF_TEXTS] if kind.compares else []), *empty]))
-    architectures = source.config.get("architectures")
+    architectures = source.config.get("architectures") or []
+    if not isinstance(architectures, list) or not all(isinstance(name, str) for name in architectures):
+        raise CheckpointError(f"config.json has the architectures {architectures}: expected a list of names")
     architecture: str = architectures[0] if architectures else f"a {model_type} model"
     rows = source.shape("head.weight")[0] if "head.weight" in source else 0
     dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None

@@ -53,10 +53,9 @@ class Kind(NamedTuple):
 
 def dinov2(stated: Json) -> Json:
     hidden = int(stated["hidden_size"] * stated["mlp_ratio"])
-    registers = stated.get("num_register_tokens", 0)  # dinov2 has none
-    fields: Json = {"mlp_dim": hidden, "layer_scale": True, "pool": "cls_mean", "registers": registers}
-    if registers:
-        fields["position_resize"] = "bicubic_antialias"
+    fields: Json = {"mlp_dim": hidden, "layer_scale": True, "pool": "cls_mean"}
+    if "num_register_tokens" in stated:  # of the class that may have registers, also where there are none
+        fields |= {"registers": stated["num_register_tokens"], "position_resize": "bicubic_antialias"}
     if stated["use_swiglu_ffn"]:
         fields |= {"mlp_dim": (int(hidden * 2 / 3) + 7) // 8 * 8, "gated_mlp": True, "activation": "silu"}
     return fields

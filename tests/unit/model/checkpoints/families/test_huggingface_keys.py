@@ -179,6 +179,18 @@ def test_a_value_of_another_type_is_refused(saved, key, value):
     assert outcome(saved("vit"), {key: value}).startswith(f"config.json has {key} {value!r}: expected such as ")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("architectures", "ViTModel", "config.json has the architectures ViTModel: expected a list of names"),
+        ("architectures", [7], "config.json has the architectures [7]: expected a list of names"),
+        ("model_type", ["vit"], "config.json has the model_type ['vit']; supported are vit, "),
+    ],
+)
+def test_names_of_another_type_are_refused(saved, key, value, message):
+    assert outcome(saved("vit"), {key: value}).startswith(message)
+
+
 def test_patches_that_are_not_square_are_refused(saved):
     assert outcome(saved("vit"), {"patch_size": [4, 5]}) == "patches of 4 x 5 pixels are not square"
     assert outcome(saved("vit"), {"patch_size": [4, 4]}) == outcome(saved("vit"), {})

@@ -73,7 +73,8 @@ def test_biases_of_dinov3_that_are_not_as_stated_are_refused(tmp_path, switch):
 
 @pytest.mark.parametrize("end", ["Model", "ForImageClassification"])
 def test_dinov2_without_registers_where_there_may_be_some(tmp_path, end):
-    config = transformers.Dinov2WithRegistersConfig(**SIZES, num_register_tokens=0)
+    """Its positions are for other images, and resized as those of the class with registers."""
+    config = transformers.Dinov2WithRegistersConfig(**{**SIZES, "image_size": 36}, num_register_tokens=0)
     assert difference(getattr(transformers, f"Dinov2WithRegisters{end}")(config), tmp_path) < TOLERANCE
 
 
