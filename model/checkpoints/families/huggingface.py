@@ -121,7 +121,7 @@ def describe(source: Source, facts: Facts) -> Description:
     _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
     if not classifies:
-        fields |= {**_pooler(stated, dense, architecture), **(kind.headless or {}), "representation_size": dense}
+        fields |= {**_pooler(stated, dense, fields), **(kind.headless or {}), "representation_size": dense}
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
         fields["head_bias"] = classifies or has_bias
@@ -202,7 +202,7 @@ def _compare_biases(source: Source, stated: Json) -> None:
             raise CheckpointError(f"config.json says {switch} {stated[switch]}, and {source.file.name} {found}")
 
 
-def _pooler(stated: Json, dense: int | None, architecture: str) -> Json:
+def _pooler(stated: Json, dense: int | None, fields: Json) -> Json:
     """Fields for the pooler of ViT and DeiT, a layer on the class token. Raises CheckpointError for another one."""
     if dense is None or "pooler_act" not in stated:
         return {}
@@ -211,6 +211,6 @@ def _pooler(stated: Json, dense: int | None, architecture: str) -> Json:
         raise CheckpointError(f"config.json says pooler_output_size {size}, and the pooler gives {dense} numbers")
     if act not in OF_POOLERS:
         raise CheckpointError(f"config.json has the pooler_act {act}; supported are {', '.join(OF_POOLERS)}")
-    if "IJepa" in architecture:
+    if not fields.get("class_token", True):
         raise CheckpointError("a pooler of IJEPA reads the first patch alone, which is not supported")
     return {"representation": OF_POOLERS[act]}

@@ -93,6 +93,8 @@ def hybrid(stated: Json) -> Json:
     backbone = {**BACKBONE, **BIT, "depths": [3, 4, 6, 3], **own}
     backbone["global_padding"] = str(backbone["global_padding"]).upper()
     depths = backbone["depths"]
+    if not isinstance(depths, list):
+        raise CheckpointError(f"config.json has a backbone with the depths {depths}: expected such as [3, 4, 9]")
     last = {"out_features": [f"stage{len(depths)}"], "out_indices": [len(depths)]}
     for key, value in {**BACKBONE, **last, "model_type": "bit"}.items():
         if backbone.get(key, value) != value:
@@ -113,7 +115,7 @@ EVERY: Json = {
 PLAIN = {**EVERY, "intermediate_size": 3072}
 VIT = {**PLAIN, "qkv_bias": True}
 POOLED = {**VIT, "pooler_act": "tanh", "pooler_output_size": None}  # None: as wide as the tokens
-HYBRID = {"patch_size": 1, "backbone_config": None, "use_pretrained_backbone": False, "use_timm_backbone": False}
+HYBRID = {"patch_size": 1, "backbone_config": {}, "use_pretrained_backbone": False, "use_timm_backbone": False}
 DINOV2 = {
     **EVERY,
     "layer_norm_eps": 1e-6,

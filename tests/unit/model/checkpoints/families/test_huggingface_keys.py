@@ -215,6 +215,8 @@ def test_what_is_read_of_a_backbone_changes_the_network_or_is_refused(tmp_path, 
         ("backbone_config.stem_pool", "config.json states backbone_config.stem_pool True"),
         ("use_timm_backbone", "config.json has use_timm_backbone: of backbones"),
         ("backbone_config.model_type", "a BiT backbone with model_type True"),
+        ("backbone_config.depths", "config.json has a backbone with the depths True"),
+        ("backbone_config", "config.json has backbone_config True: expected such as {}"),
     ],
 )
 def test_other_backbones_and_keys_of_one_that_are_not_known_are_refused(tmp_path, key, message):

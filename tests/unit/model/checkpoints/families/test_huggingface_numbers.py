@@ -104,8 +104,11 @@ def test_other_poolers_are_refused(tmp_path, stated, message):
 
 def test_a_pooler_of_ijepa_is_refused(tmp_path):
     model = transformers.IJepaModel(transformers.IJepaConfig(**TINY), add_pooling_layer=True)
-    with pytest.raises(CheckpointError, match="a pooler of IJEPA reads the first patch alone"):
-        load_checkpoint(saved(model, tmp_path))
+    config = saved(model, tmp_path) / "config.json"
+    for architectures in (["IJepaModel"], None):
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"architectures": architectures}))
+        with pytest.raises(CheckpointError, match="a pooler of IJEPA reads the first patch alone"):
+            load_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("problem", [None, "single_label_classification", "multi_label_classification"])
