@@ -84,7 +84,7 @@ def recognises(source: Source) -> bool:
 def describe(source: Source, facts: Facts) -> Description:
     """All facts are in config.json, or follow from its model_type."""
     model_type = source.config.get("model_type", "")
-    if model_type not in KINDS:
+    if model_type not in [*KINDS]:
         raise CheckpointError(
             f"config.json has the model_type {model_type or None}; supported are {', '.join(KINDS)}"
             if source.config
@@ -97,7 +97,9 @@ def describe(source: Source, facts: Facts) -> Description:
         raise CheckpointError(f"patches of {patch_size} x {across} pixels are not square")
     has_texts, has_bias = TEXTS in source, "logit_bias" in source
     source.rename(NAMES, dropping=f"{DROPPED}|{OF_TEXTS}" if kind.compares else DROPPED)
-    architectures = source.config.get("architectures")
+    architectures = source.config.get("architectures") or []
+    if not isinstance(architectures, list) or not all(isinstance(name, str) for name in architectures):
+        raise CheckpointError(f"config.json has the architectures {architectures}: expected a list of names")
     architecture: str = architectures[0] if architectures else f"a {model_type} model"
     rows = source.shape("head.weight")[0] if "head.weight" in source else 0
     dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
@@ -115,9 +117,9 @@ def describe(source: Source, facts: Facts) -> Description:
     _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
     if not classifies:
-        fields |= {**_pooler(stated, dense, architecture), **(kind.headless or {}), "representation_size": dense}
+        fields |= {**_pooler(stated, dense, fields), **(kind.headless or {}), "representation_size": dense}
     elif pool == POOLER:
-        fields |= {**_pooler(stated, dense, architecture), "pool": "cls", "representation_size": dense}
+        fields |= {**_pooler(stated, dense, fields), "pool": "cls", "representation_size": dense}
     elif pool:
         fields |= {"pool": pool, "representation_size": None}
     if kind.compares:
@@ -224,7 +226,7 @@ def _compare_biases(source: Source, stated: Json) -> None:
             raise CheckpointError(f"config.json says {switch} {stated[switch]}, and {source.file.name} {found}")
 
 
-def _pooler(stated: Json, dense: int | None, architecture: str) -> Json:
+def _pooler(stated: Json, dense: int | None, fields: Json) -> Json:
     """Fields for the pooler of ViT and DeiT, a layer on the class token. Raises CheckpointError for another one."""
     if dense is None or "pooler_act" not in stated:
         return {}
@@ -233,6 +235,6 @@ def _pooler(stated: Json, dense: int | None, architecture: str) -> Json:
         raise CheckpointError(f"config.json says pooler_output_size {size}, and the pooler gives {dense} numbers")
     if act not in OF_POOLERS:
         raise CheckpointError(f"config.json has the pooler_act {act}; supported are {', '.join(OF_POOLERS)}")
-    if "IJepa" in architecture:
+    if not fields.get("class_token", True):
         raise CheckpointError("a pooler of IJEPA reads the first patch alone, which is not supported")
     return {"representation": OF_POOLERS[act]}

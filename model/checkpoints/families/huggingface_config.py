@@ -96,8 +96,8 @@ def _is_like(value: Any, default: Any, *, sides: bool) -> bool:
     """Whether the value has the type of the default. Sides of an image or a patch may be a height and a width."""
     if sides and isinstance(value, list):
         return len(value) == 2 and all(type(side) is int for side in value)
-    if default is None:
-        return value is None or type(value) in (int, dict)
+    if default is None or default == {}:
+        return value is None or type(value) is (int if default is None else dict)
     if isinstance(default, float) or (isinstance(default, int) and not isinstance(default, bool)):
         return type(value) is int or (type(value) is float and isinstance(default, float))
     return type(value) is type(default)

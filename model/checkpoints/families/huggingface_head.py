@@ -20,10 +20,11 @@ NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
 def score_of(config: Json, facts: Facts, classes: int) -> Score:
     """Raises CheckpointError if the outputs that are served are no scores of labels."""
     problem = config.get("problem_type")
-    if classes and facts.serves_head and problem is not None and problem not in SCORES:
+    if classes and facts.serves_head and problem not in (None, *SCORES):
         reason = "the outputs are numbers, not scores of labels" if problem == "regression" else "it is not known"
         raise CheckpointError(f"config.json says problem_type {problem}: {reason}. {LEFT_OUT}")
-    return resolve_score(facts, classes, stated=SCORES.get(problem or ""), origin="config.json")
+    stated = SCORES[problem] if problem in [*SCORES] else None
+    return resolve_score(facts, classes, stated=stated, origin="config.json")
 
 
 def labels_of(id2label: Any, classes: int) -> tuple[tuple[str, ...], str]:

@@ -53,10 +53,9 @@ class Kind(NamedTuple):
 
 def dinov2(stated: Json) -> Json:
     hidden = int(stated["hidden_size"] * stated["mlp_ratio"])
-    registers = stated.get("num_register_tokens", 0)  # dinov2 has none
-    fields: Json = {"mlp_dim": hidden, "layer_scale": True, "pool": "cls_mean", "registers": registers}
-    if registers:
-        fields["position_resize"] = "bicubic_antialias"
+    fields: Json = {"mlp_dim": hidden, "layer_scale": True, "pool": "cls_mean"}
+    if "num_register_tokens" in stated:  # of the class that may have registers, also where there are none
+        fields |= {"registers": stated["num_register_tokens"], "position_resize": "bicubic_antialias"}
     if stated["use_swiglu_ffn"]:
         fields |= {"mlp_dim": (int(hidden * 2 / 3) + 7) // 8 * 8, "gated_mlp": True, "activation": "silu"}
     return fields
@@ -94,6 +93,8 @@ def hybrid(stated: Json) -> Json:
     backbone = {**BACKBONE, **BIT, "depths": [3, 4, 6, 3], **own}
     backbone["global_padding"] = str(backbone["global_padding"]).upper()
     depths = backbone["depths"]
+    if not isinstance(depths, list):
+        raise CheckpointError(f"config.json has a backbone with the depths {depths}: expected such as [3, 4, 9]")
     last = {"out_features": [f"stage{len(depths)}"], "out_indices": [len(depths)]}
     for key, value in {**BACKBONE, **last, "model_type": "bit"}.items():
         if backbone.get(key, value) != value:
@@ -114,7 +115,7 @@ EVERY: Json = {
 PLAIN = {**EVERY, "intermediate_size": 3072}
 VIT = {**PLAIN, "qkv_bias": True}
 POOLED = {**VIT, "pooler_act": "tanh", "pooler_output_size": None}  # None: as wide as the tokens
-HYBRID = {"patch_size": 1, "backbone_config": None, "use_pretrained_backbone": False, "use_timm_backbone": False}
+HYBRID = {"patch_size": 1, "backbone_config": {}, "use_pretrained_backbone": False, "use_timm_backbone": False}
 DINOV2 = {
     **EVERY,
     "layer_norm_eps": 1e-6,

@@ -90,6 +90,7 @@ SEVERAL = {f"classifier.{i}.weight": torch.ones(24, 24) for i in (0, 2)}
     [
         ("vit", {"problem_type": "regression"}, "problem_type regression: the outputs are numbers"),
         ("vit", {"problem_type": "multi_label"}, "problem_type multi_label: it is not known"),
+        ("vit", {"problem_type": ["regression"]}, r"problem_type \['regression'\]: it is not known"),
         ("vit", {"tensors": without("classifier")}, "without classifier.weight"),
         ("vit", {"tensors": lambda state: without("classifier")(state) | SEVERAL}, "head of more than one layer"),
         ("clip-classifier", {"architectures": ["CLIPModel"]}, "not known what that one reads"),

@@ -178,6 +178,18 @@ def test_a_value_of_another_type_is_refused(saved, key, value):
     assert outcome(saved("vit"), {key: value}).startswith(f"config.json has {key} {value!r}: expected such as ")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("architectures", "ViTModel", "config.json has the architectures ViTModel: expected a list of names"),
+        ("architectures", [7], "config.json has the architectures [7]: expected a list of names"),
+        ("model_type", ["vit"], "config.json has the model_type ['vit']; supported are vit, "),
+    ],
+)
+def test_names_of_another_type_are_refused(saved, key, value, message):
+    assert outcome(saved("vit"), {key: value}).startswith(message)
+
+
 def test_patches_that_are_not_square_are_refused(saved):
     assert outcome(saved("vit"), {"patch_size": [4, 5]}) == "patches of 4 x 5 pixels are not square"
     assert outcome(saved("vit"), {"patch_size": [4, 4]}) == outcome(saved("vit"), {})
@@ -202,6 +214,8 @@ def test_what_is_read_of_a_backbone_changes_the_network_or_is_refused(tmp_path, 
         ("backbone_config.stem_pool", "config.json states backbone_config.stem_pool True"),
         ("use_timm_backbone", "config.json has use_timm_backbone: of backbones"),
         ("backbone_config.model_type", "a BiT backbone with model_type True"),
+        ("backbone_config.depths", "config.json has a backbone with the depths True"),
+        ("backbone_config", "config.json has backbone_config True: expected such as {}"),
     ],
 )
 def test_other_backbones_and_keys_of_one_that_are_not_known_are_refused(tmp_path, key, message):

@@ -73,7 +73,8 @@ def test_biases_of_dinov3_that_are_not_as_stated_are_refused(tmp_path, switch):
 
 @pytest.mark.parametrize("end", ["Model", "ForImageClassification"])
 def test_dinov2_without_registers_where_there_may_be_some(tmp_path, end):
-    config = transformers.Dinov2WithRegistersConfig(**SIZES, num_register_tokens=0)
+    """Its positions are for other images, and resized as those of the class with registers."""
+    config = transformers.Dinov2WithRegistersConfig(**{**SIZES, "image_size": 36}, num_register_tokens=0)
     assert difference(getattr(transformers, f"Dinov2WithRegisters{end}")(config), tmp_path) < TOLERANCE
 
 
@@ -103,8 +104,11 @@ def test_other_poolers_are_refused(tmp_path, stated, message):
 
 def test_a_pooler_of_ijepa_is_refused(tmp_path):
     model = transformers.IJepaModel(transformers.IJepaConfig(**TINY), add_pooling_layer=True)
-    with pytest.raises(CheckpointError, match="a pooler of IJEPA reads the first patch alone"):
-        load_checkpoint(saved(model, tmp_path))
+    config = saved(model, tmp_path) / "config.json"
+    for architectures in (["IJepaModel"], None):
+        config.write_text(json.dumps(json.loads(config.read_text()) | {"architectures": architectures}))
+        with pytest.raises(CheckpointError, match="a pooler of IJEPA reads the first patch alone"):
+            load_checkpoint(tmp_path)
 
 
 @pytest.mark.parametrize("problem", [None, "single_label_classification", "multi_label_classification"])
