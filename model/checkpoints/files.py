@@ -42,9 +42,9 @@ def weights_files(path: Path) -> list[Path]:
             return [path / name]
     if not path.exists():
         raise CheckpointError(places.missing(path))
-    files = [file for file in path.iterdir() if may_hold_weights(file.name)]
-    if not files and (path / "manifest.json").is_file():
+    if (path / "manifest.json").is_file():
         raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
+    files = [file for file in path.iterdir() if may_hold_weights(file.name)]
     if not files:
         raise CheckpointError(_without_weights(path))
     if len(files) > 2:
