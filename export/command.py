@@ -103,7 +103,7 @@ def by_hand(manifest: Manifest) -> str:
     """A sentence on the facts that a person has set; empty where there are none."""
     from model.checkpoints.recipe import FACTS
 
-    facts = {name: f"{name}={text}" for name, text in manifest.overrides.items() if name != "name"}
+    facts = {name: f"{name}={text}" for name, text in manifest.overrides.items() if name not in ("name", "without")}
     pixels = [facts.pop(name) for name in FACTS if name in facts]
     given = [*([f"preprocessing ({', '.join(pixels)})"] if pixels else []), *facts.values()]
     return f"Set by hand, not checked against anything: {', '.join(given)}." if given else ""
