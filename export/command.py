@@ -123,7 +123,19 @@ def export(options: argparse.Namespace) -> None:
         tell(sentence)
     if complaint := other_engine(options.out, manifest):
         tell(complaint)
+    if given := by_hand(manifest):
+        tell(given)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
+
+
+def by_hand(manifest: "Manifest") -> str:
+    """A sentence on the facts that a person has set; empty where there are none."""
+    from model.checkpoints.recipe import FACTS
+
+    facts = {name: f"{name}={text}" for name, text in manifest.overrides.items() if name not in ("name", "without")}
+    pixels = [facts.pop(name) for name in FACTS if name in facts]
+    given = [*([f"preprocessing ({', '.join(pixels)})"] if pixels else []), *facts.values()]
+    return f"Set by hand, not checked against anything: {', '.join(given)}." if given else ""
 
 
 def measured(manifest: "Manifest") -> Iterator[str]:
