@@ -172,6 +172,11 @@ def forms() -> list[Form]:
         lone("head in `nn.Sequential` (`head.1.weight`)", head_below("head.1.")),
         lone("head of two layers", with_hidden_layer),
         lone("head of zeros", with_more({"head.weight": torch.zeros(5, 24), "head.bias": torch.zeros(5)})),
+        lone("NaN in a tensor", with_more({"norm.weight": torch.full((24,), torch.nan)})),
+        lone(
+            "integers without scales",
+            lambda state: state | {"blocks.0.mlp.fc1.weight": state["blocks.0.mlp.fc1.weight"].to(torch.int8)},
+        ),
         lone("`torch.save(model)`", whole),
         Form("a file that is cut off", LONE, cut),
         Form("a pointer of Git LFS", LONE, file_of("x.safetensors", b"version https://git-lfs.github.com/spec/v1\n")),
