@@ -143,13 +143,16 @@ def test_the_order_of_numbered_folders_is_measured_and_never_calibrated(
     ("options", "message"),
     [
         (["--calibrate"], "--calibrate needs labelled images: --pictures FOLDER"),
-        (["--calibrate", "--pictures", "{images}/.."], "--calibrate needs labelled images: --pictures FOLDER"),
+        (["--calibrate", "--pictures", "{above}"], "--calibrate needs labelled images: --pictures FOLDER"),
         (["--calibrate", "--pictures", "{images}", "--set", "score=sigmoid"], "fits one temperature to softmax"),
         (["--pictures", "{images}/nowhere"], "nowhere: this does not exist"),
     ],
 )
 def test_refusals_are_one_sentence_and_leave_nothing(images, export, tmp_path, options, message):
+    above = tmp_path / "above"  # its only folder is no label
+    above.mkdir()
+    (above / "images").symlink_to(images)
     with pytest.raises(SystemExit, match="not exported: ") as refusal:
-        export(tmp_path / "out", *(option.format(images=images) for option in options))
+        export(tmp_path / "out", *(option.format(images=images, above=above) for option in options))
     assert message in str(refusal.value)
     assert not (tmp_path / "out").exists()
