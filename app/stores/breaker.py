@@ -30,7 +30,13 @@ class Breaker:
 
     def failed(self) -> None:
         self._failures += 1
-        if self._failures >= FAILURES and not self.is_open:
+        if self._failures >= FAILURES:
+            self.open()
+
+    def open(self) -> None:
+        """To be called where another request would fail too."""
+        self._failures = max(self._failures, 1)
+        if not self.is_open:
             log.warning("the store does not work; no request is sent to it until it does")
             self._recovering = asyncio.create_task(self._recover())
 

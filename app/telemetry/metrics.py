@@ -51,7 +51,8 @@ class Metrics:
         self.waiting = gauge("vit_waiting_images", "Images waiting for a forward pass")
         self.queue = gauge("vit_queue_images", "Images in work or waiting")
         self.store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
-        self.store_failures.labels("put", "full")
+        for reason in ("full", "refused", "read-only"):
+            self.store_failures.labels("put", reason)
         self.breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
         self.loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")
 
