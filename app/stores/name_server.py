@@ -7,8 +7,6 @@ seconds and more. A store that gives up earlier would otherwise leave a thread b
 import asyncio
 from typing import Any
 
-from redis.asyncio.connection import AbstractConnection
-
 
 class NameServer:
     """Belongs to the event loop."""
@@ -28,16 +26,3 @@ class NameServer:
             self._question.add_done_callback(lambda answered: answered.cancelled() or answered.exception())
         assert self._question
         await asyncio.shield(self._question)
-
-
-def asking(names: NameServer, kind: type[AbstractConnection]) -> type[AbstractConnection]:
-    """The same kind of connection, which looks up its host there first."""
-
-    class Connection(kind):  # type: ignore[misc, valid-type]
-        async def connect(self) -> None:
-            if host := getattr(self, "host", None):  # a socket in a folder has none
-                async with asyncio.timeout(self.socket_connect_timeout):
-                    await names.find(host)
-            await super().connect()
-
-    return Connection

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
@@ -25,7 +26,7 @@ from app.settings import Settings
 from app.stores.breaker import Breaker
 from app.stores.envelope import VERSION, DamagedRecord, seal, unseal
 from app.stores.id import ID_PATTERN, new_id
-from app.stores.name_server import NameServer, asking
+from app.stores.name_server import NameServer
 from app.stores.redis_failures import SILENT, UNRESOLVED, Failure, explain
 from app.telemetry.metrics import Metrics
 
@@ -67,7 +68,7 @@ class RedisStore:
                 "what follows a ?."
             ) from None
         self._names = NameServer()
-        pool.connection_class = asking(self._names, pool.connection_class)
+        pool.connection_class = looking_up(self._names, pool.connection_class)
         self._redis: Redis = Redis.from_pool(pool)
         self._place = place(pool.connection_kwargs)
         self._free = asyncio.Semaphore(settings.store_connections)
@@ -177,3 +178,16 @@ def check_address(address: str) -> None:
 def place(connection: dict[str, Any]) -> str:
     """Where a connection with these arguments leads, without a password."""
     return connection.get("path") or f"{connection.get('host', 'localhost')}:{connection.get('port', 6379)}"
+
+
+def looking_up(names: NameServer, kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """The same kind of connection, which looks up its host there first."""
+
+    class Connection(kind):  # type: ignore[misc, valid-type]
+        async def connect(self) -> None:
+            if host := getattr(self, "host", None):  # a socket in a folder has none
+                async with asyncio.timeout(self.socket_connect_timeout):
+                    await names.find(host)
+            await super().connect()
+
+    return Connection
