@@ -20,6 +20,7 @@ class Breaker:
         self._probe = probe
         self._failures = 0
         self._recovering: asyncio.Task[None] | None = None
+        self._closed = False
 
     @property
     def is_open(self) -> bool:
@@ -42,12 +43,13 @@ class Breaker:
 
     async def close(self) -> None:
         """Stop probing."""
+        self._closed = True
         if self._recovering:
             self._recovering.cancel()
             await asyncio.wait([self._recovering])
 
     async def _recover(self) -> None:
-        while self._failures:
+        while self._failures and not self._closed:  # redis-py may swallow the cancellation
             await asyncio.sleep(PAUSE_S)
             try:
                 await self._probe()
@@ -56,4 +58,5 @@ class Breaker:
             else:
                 self._failures = 0
         self._recovering = None
-        log.info("the store works again")
+        if not self._closed:
+            log.info("the store works again")
