@@ -3,6 +3,7 @@
 Nothing of HTTP is imported here, so a server can import FastAPI, which takes another second, meanwhile.
 """
 
+import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -18,6 +19,9 @@ from app.machine import allowed_memory
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
 from app.telemetry.start import start_log
+
+WATCH_S = 0.5
+CHANGED = "The file of the model's weights was changed. The service is about to be restarted."
 
 
 class Backend:
@@ -56,6 +60,13 @@ class Backend:
         model = self._model.result()
         self._decoders.result()
         return model
+
+    async def watch_weights(self) -> None:
+        """Fail the service when the file of the weights is written to. Runs until cancelled."""
+        while True:
+            await asyncio.sleep(WATCH_S)
+            if await asyncio.to_thread(self.bundle.weights_changed):  # it may lie on a network
+                self.runner.fail(CHANGED)
 
     def stop(self) -> None:
         """Finish what waits for the model, then end threads and processes. Blocks."""

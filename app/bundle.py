@@ -6,10 +6,12 @@ This is the contract between export, which writes it, and the service, which rea
 import hashlib
 import mmap
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, Literal
+from weakref import finalize
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, ValidationError, model_validator
 
@@ -190,14 +192,32 @@ class Bundle:
     manifest: Manifest
     digest: str  # sha256 of the manifest, and through its checksums of everything
 
+    def __post_init__(self) -> None:
+        self._weights = -1  # kept open: its name may lead to another file later
+        self._checked: tuple[int, ...] = ()
+
     def check_files(self) -> None:
         """Raises BundleError when a file is missing or altered. Reads every byte."""
+        with suppress(OSError):
+            self._weights = os.open(self.folder / WEIGHTS, os.O_RDONLY)
+            finalize(self, os.close, self._weights)
+            self._checked = self._state()
         for name, expected in self.manifest.files.items():
             file = self.folder / name
             if not file.resolve().is_relative_to(self.folder.resolve()) or not file.is_file():
                 raise BundleError(f"{self.folder} lacks {name}, which its manifest lists")
             if sha256(file) != expected:
                 raise BundleError(f"{file} does not have the checksum that the manifest states: it was altered")
+
+    def weights_changed(self) -> bool:
+        """Whether the weights that were checked have been written to since. The model reads them from the file as it
+        runs. Another file under the same name, as `mv` and the exporter put it there, is no such change.
+        """
+        return self._weights >= 0 and self._state() != self._checked
+
+    def _state(self) -> tuple[int, ...]:
+        state = os.fstat(self._weights)
+        return state.st_ino, state.st_size, state.st_mtime_ns
 
 
 def load_bundle(folder: Path) -> Bundle:

@@ -3,9 +3,11 @@
 import os
 import resource
 import sys
-from pathlib import Path
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
 
-CGROUP = Path("/sys/fs/cgroup")  # of this process, as a container sees it
+PROCESS = Path("/proc/self")
+VERSION_2 = ""  # of control groups: all controllers are in one hierarchy without a name
 
 # When threads compete for the cores, the event loop goes first, then the model, then image processing.
 MODEL_NICENESS = 5
@@ -24,23 +26,21 @@ def processors() -> int:
 
 
 def allowed_cores() -> int:
-    """Processors this process may use: the smaller of its affinity and its control group's quota (cgroup v2 or v1)."""
-    cores = processors()
-    quota, period = _first_of("cpu.max").split() or (
-        _first_of("cpu/cpu.cfs_quota_us") or "max",
-        _first_of("cpu/cpu.cfs_period_us"),
-    )
-    return cores if quota in ("max", "-1") else min(cores, max(1, int(quota) // int(period)))
+    """Processors this process may use: its affinity, or less where a control group has a quota (cgroup v2 or v1)."""
+    quotas = [text.split() for text in _limits(VERSION_2, "cpu.max")]
+    quotas += map(list, zip(_limits("cpu", "cpu.cfs_quota_us"), _limits("cpu", "cpu.cfs_period_us"), strict=True))
+    allowed = [int(quota) // int(period) for quota, period in quotas if quota not in ("max", "-1")]
+    return max(1, min([processors(), *allowed]))
 
 
 def allowed_memory() -> int:
-    """Bytes this process may use: the smaller of the machine's memory and its control group's limit (cgroup v2 or v1).
+    """Bytes this process may use: the machine's memory, or less where a control group has a limit (cgroup v2 or v1).
 
     Where there is no limit, version 1 says a number larger than any memory.
     """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limit = _first_of("memory.max", "memory/memory.limit_in_bytes")
-    return machine if limit in ("", "max") else min(machine, int(limit))
+    limits = [*_limits(VERSION_2, "memory.max"), *_limits("memory", "memory.limit_in_bytes")]
+    return min([machine, *(int(limit) for limit in limits if limit != "max")])
 
 
 def resident_memory() -> int:
@@ -54,10 +54,28 @@ def resident_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * (int(resident) - int(shared))
 
 
-def _first_of(*files: str) -> str:
-    """The text of the first of these files of the control group that is there, else an empty one."""
-    found = (CGROUP / file for file in files if (CGROUP / file).is_file())
-    return next((file.read_text().strip() for file in found), "")
+def _limits(controller: str, file: str) -> list[str]:
+    """The texts of this file in the own control group and in all above it, whose limits hold too."""
+    files = [group / file for group in _groups(controller)]
+    return [file.read_text().strip() for file in files if file.is_file()]
+
+
+def _groups(controller: str) -> Iterator[Path]:
+    """Folders of the own control group and of all above it that are mounted here (man 7 cgroups, man 5 proc)."""
+    if not (PROCESS / "cgroup").is_file():  # another system, or a kernel without groups
+        return
+    groups = (line.split(":", 2) for line in (PROCESS / "cgroup").read_text().splitlines())
+    own = next((path for _, names, path in groups if controller in names.split(",")), "/")
+    for line in (PROCESS / "mountinfo").read_text().splitlines():
+        place, _, kind = line.partition(" - ")
+        file_system, _, options = kind.split(" ", 2)
+        if controller not in {"cgroup2": [VERSION_2], "cgroup": options.split(",")}.get(file_system, []):
+            continue
+        root, mount = place.split(" ")[3:5]
+        # In a container the mount begins at the container's own group, whose path may be that of the host.
+        inside = PurePosixPath(own).is_relative_to(root) and ".." not in own
+        relative = PurePosixPath(own).relative_to(root) if inside else PurePosixPath()
+        yield from (Path(mount) / part for part in (relative, *relative.parents))
 
 
 def allow_open_files(wanted: int) -> None:

@@ -85,9 +85,8 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        watching = [
-            asyncio.create_task(w) for w in (backend.runner.watch(), watch_event_loop(metrics.loop_lag.observe))
-        ]
+        watches = (backend.runner.watch(), backend.watch_weights(), watch_event_loop(metrics.loop_lag.observe))
+        watching = [asyncio.create_task(watch) for watch in watches]
         yield
         for task in watching:
             task.cancel()

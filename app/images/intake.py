@@ -15,7 +15,6 @@ from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.preparer import LARGE_PIXELS, Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec, Prepared
-from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory
 from app.settings import Settings
@@ -25,39 +24,36 @@ BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned
 WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
 WORKER_BYTES = 256 * 2**20  # in addition to those for pixels
 ANSWER_BYTES = 2**16  # in addition to pixels and thumbnail, each of at most three bytes a pixel
-QUARANTINE_S = 600.0
-QUARANTINE_ITEMS = 1000
+TRIES = 3  # each in another process: one that crashes may have been ended from outside
 
 
 @dataclass(frozen=True, kw_only=True)
 class Intake:
-    """Sends an upload to a worker, and to another where that fails. Remembers uploads on which workers fail."""
+    """Sends an upload to a worker, and to others where that fails."""
 
     pool: WorkerPool
-    quarantine: Quarantine
     max_memory: int  # bytes that the images being decoded may take together; a larger one is decoded alone
     thumbnail_px: int  # the longest side of a thumbnail
 
     async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
-        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or two were ended from
-        outside. That is no fault of the image, so it is not remembered.
+        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or workers are ended
+        from outside, which is no fault of the image.
         """
-        if await self.quarantine.holds(upload):
-            raise UnusableImage("The decoder failed on this image a moment ago, so it is not tried again.")
-        try:
+        crashed = True
+        for _ in range(TRIES):
             try:
                 return await self.pool.run(upload, thumbnail=thumbnail)
             except WorkerTimedOut:
-                raise
-            except (WorkerFailed, OSError):  # perhaps not by this image, or another worker is there
-                return await self.pool.run(upload, thumbnail=thumbnail)
-        except (WorkerKilled, OSError):
-            raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.") from None
-        except WorkerTimedOut:
-            raise UnusableImage("Decoding this image takes too long.") from None
-        except (WorkerFailed, GarbledAnswer):
-            await self.quarantine.add(upload)
-            raise UnusableImage("The image could not be decoded: the decoder crashed on it.") from None
+                raise UnusableImage("Decoding this image takes too long.") from None
+            except GarbledAnswer:
+                break
+            except (WorkerKilled, OSError):
+                crashed = False
+            except WorkerFailed:
+                pass
+        if not crashed:
+            raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.")
+        raise UnusableImage("The image could not be decoded: the decoder crashed on it.")
 
     async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
@@ -78,7 +74,6 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     max_large_pixels = settings.max_decode_pixels or memory // BYTES_PER_PIXEL
     small_pixels = min(workers, max_small) * LARGE_PIXELS
     large_pixels = min(max_large_pixels, max(workers - 1, 1) * settings.max_image_pixels)
-    quarantine = Quarantine(ttl_s=QUARANTINE_S, max_items=QUARANTINE_ITEMS)
     pool = WorkerPool(
         work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
         lanes=Lanes(workers=workers, max_small=max_small, max_pixels_in_work=max_large_pixels),
@@ -86,11 +81,9 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,
         unpack=partial(unpack_answer, shape=spec.size),
-        on_hang=quarantine.add,
     )
     return Intake(
         pool=pool,
-        quarantine=quarantine,
         max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
         thumbnail_px=settings.thumbnail_px,
     )

@@ -9,7 +9,7 @@ import asyncio
 import signal
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -28,7 +28,9 @@ class WorkerFailed(Exception):
 
 
 class WorkerKilled(WorkerFailed):
-    """A worker was ended from outside: by the kernel when memory was short, by a person, or with its fork server."""
+    """A worker was ended or stopped from outside: by the kernel when memory was short, by a person, or with its fork
+    server.
+    """
 
 
 class WorkerTimedOut(WorkerFailed):
@@ -45,7 +47,6 @@ class WorkerPool:
     memory_bytes: int  # of each worker
     timeout_s: float  # that a worker works at one request
     unpack: Callable[[bytearray], Prepared]  # reads what `work` answers
-    on_hang: Callable[[Upload], Awaitable[None]]  # an upload that takes longer, even if its caller has left
 
     def __post_init__(self) -> None:
         self._workers = [Worker() for _ in range(self.lanes.workers)]
@@ -124,8 +125,7 @@ class WorkerPool:
             watch.stop()  # it must not kill the next process
             worker.close()
             if watch.timed_out:
-                await self.on_hang(upload)
-                raise WorkerTimedOut from error
+                raise (WorkerKilled if watch.stopped else WorkerTimedOut) from error
             raise await self._why_it_ended(worker) from error
         except BaseException:
             worker.kill()

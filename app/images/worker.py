@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 STOP_S = 5.0
 CHECKS = 10  # per time limit
 MAX_WALL_FACTOR = 5  # times the time limit, for a process that is kept waiting for a processor
-ASLEEP = "STt"  # states of proc_pid_stat(5) in which a process waits for another, or is stopped
+STOPPED = "Tt"  # states of proc_pid_stat(5) in which a signal or a debugger holds a process
+ASLEEP = f"S{STOPPED}"  # and in which it waits for another
 # Beginnings of variables that the interpreter and its libraries read. No others are passed on: API keys and the store's
 # password are in the environment, and an image may take a worker over.
 PASSED_ON = ("PATH", "PYTHON", "LD_", "LANG", "LC_", "TZ", "OPENBLAS_")
@@ -86,7 +87,7 @@ class Watch:
         self._cpu_s_before = _cpu_seconds(self._process)
         self._asleep_s = 0.0
         self._checks = 0
-        self.timed_out = False
+        self.timed_out = self.stopped = False
         self._arm()
 
     def sent(self) -> None:
@@ -103,11 +104,12 @@ class Watch:
     def _check(self) -> None:
         if not self._ours.poll(0):  # else it waits for this process, or has ended, which its reader will notice
             self._checks += 1
-            if _state(self._process) in ASLEEP:
+            state = _state(self._process)
+            if state in ASLEEP:
                 self._asleep_s += self._timeout_s / CHECKS
             worked_s = _cpu_seconds(self._process) - self._cpu_s_before + self._asleep_s
             if worked_s >= self._timeout_s or self._checks >= MAX_WALL_FACTOR * CHECKS:
-                self.timed_out = True
+                self.timed_out, self.stopped = True, state in STOPPED
                 self._worker.kill()
                 return
         self._arm()

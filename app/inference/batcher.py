@@ -23,6 +23,7 @@ from app.telemetry.stages import Stages
 log = logging.getLogger(__name__)
 
 SELF_TEST_S = 30.0  # without a batch, after which the engine has to test itself
+BUSY_TEST_S = 120.0  # since the last self-test, after which it has to in any case
 
 
 @dataclass(kw_only=True, eq=False)
@@ -48,7 +49,7 @@ class Batch:
 
 @dataclass(kw_only=True, eq=False)
 class SelfTest:
-    """A run of the known image, when the engine has had no batch for a while."""
+    """A run of the known image, when the engine has had no batch for a while, or no test for a longer one."""
 
     plan: Plan
 
@@ -64,7 +65,8 @@ class Batcher:
         self._waiting: list[Ticket] = []  # oldest first
         self._running: list[Batch | SelfTest] = []  # in the hands of the runner
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
-        self._test_at = time.monotonic() + SELF_TEST_S
+        self._test_at = time.monotonic() + SELF_TEST_S  # if there is no batch until then
+        self._test_anyway_at = time.monotonic() + BUSY_TEST_S
         self._changed = threading.Condition()
 
     @property
@@ -97,8 +99,8 @@ class Batcher:
     def take(self, model: Model) -> Batch | SelfTest | None:
         """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
 
-        After SELF_TEST_S without a batch this is a SelfTest. Returns None when the queue is closed and nothing waits.
-        Tell what was taken when it is `done`.
+        After SELF_TEST_S without a batch this is a SelfTest, and in any case after BUSY_TEST_S without one. Returns
+        None when the queue is closed and nothing waits. Tell what was taken when it is `done`.
         """
         with self._changed:
             while not (work := self._next_work(model)):
@@ -107,6 +109,8 @@ class Batcher:
                 self._changed.wait(None if self._running else self._test_at - time.monotonic())
             self._running.append(work)
             self._test_at = time.monotonic() + SELF_TEST_S
+            if isinstance(work, SelfTest):
+                self._test_anyway_at = time.monotonic() + BUSY_TEST_S
             return work
 
     def done(self, work: Batch | SelfTest) -> None:
@@ -148,16 +152,18 @@ class Batcher:
         """None if there is nothing to run now. Tickets that cannot meet their deadline are answered."""
         waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
         now = time.monotonic()
+        running = [work.plan for work in self._running]
+        if now >= self._test_anyway_at and not self._closed and (plan := model.next_self_test(running=running)):
+            return SelfTest(plan=plan)
         soonest = {graph: now + model.expected(Plan(graph, 1)) for graph in GRAPHS}
         late = {ticket for ticket in waiting if ticket.deadline < soonest[ticket.graph]}
         answer(list(late), [DeadlineExceeded() for _ in late])
         waiting = self._waiting = [ticket for ticket in waiting if ticket not in late]
         if not waiting:
             idle = not self._running and not self._closed and now >= self._test_at
-            return SelfTest(plan=model.next_self_test()) if idle else None
+            return SelfTest(plan=plan) if idle and (plan := model.next_self_test()) else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
-        running = [work.plan for work in self._running]
         plan = model.plan(graph, len(same), others=len(waiting) - len(same), running=running)
         if plan is None:
             return None

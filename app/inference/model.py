@@ -128,11 +128,15 @@ class Model:
             self._do_without_streams()
         return opened
 
-    def next_self_test(self) -> Plan:
-        """A run of the known image: each graph in each way in which images are run, in turn. Belongs to one thread at a
-        time.
+    def next_self_test(self, *, running: Sequence[Plan] = ()) -> Plan | None:
+        """A run of the known image: each graph in each way in which images are run, in turn. None while it has to wait
+        for a run under way, as in `plan`. Belongs to one thread at a time.
         """
-        tests = [*(Plan(graph, 1) for graph in GRAPHS), *self.streams.plans()]
+        tests = self.streams.plans()
+        if not running:
+            tests += [Plan(graph, 1) for graph in GRAPHS]
+        if not tests or not all(run.streamed for run in running):
+            return None
         self._self_tests += 1
         return tests[self._self_tests % len(tests)]
 

@@ -84,9 +84,10 @@ class Runner:
         for run in list(self._runs):
             run.left_s -= CHECK_S
             if run.left_s < 0:
-                self._fail(HUNG)
+                self.fail(HUNG)
 
-    def _fail(self, reason: str) -> None:
+    def fail(self, reason: str) -> None:
+        """Answer everything with `reason`, a public sentence, from now on."""
         self.lifecycle.fail(reason)  # first: a client that gets 503 finds /livez failed
         self.batcher.fail(reason)
 
@@ -130,10 +131,10 @@ class Runner:
             target()
         except WrongAnswer as wrong:
             log.critical("%s", wrong)
-            self._fail(WRONG)
+            self.fail(WRONG)
         except BaseException:
             log.exception("the engine is broken")
-            self._fail(BROKEN)
+            self.fail(BROKEN)
 
     def _process(self, batch: list[Ticket], plan: Plan) -> None:
         """Answer all of `batch`, as planned or, where callers have left or memory was short, in smaller runs. Raises

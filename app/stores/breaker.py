@@ -20,6 +20,7 @@ class Breaker:
         self._probe = probe
         self._failures = 0
         self._recovering: asyncio.Task[None] | None = None
+        self._closed = False
 
     @property
     def is_open(self) -> bool:
@@ -30,18 +31,25 @@ class Breaker:
 
     def failed(self) -> None:
         self._failures += 1
-        if self._failures >= FAILURES and not self.is_open:
+        if self._failures >= FAILURES:
+            self.open()
+
+    def open(self) -> None:
+        """To be called where another request would fail too."""
+        self._failures = max(self._failures, 1)
+        if not self.is_open:
             log.warning("the store does not work; no request is sent to it until it does")
             self._recovering = asyncio.create_task(self._recover())
 
     async def close(self) -> None:
         """Stop probing."""
+        self._closed = True
         if self._recovering:
             self._recovering.cancel()
             await asyncio.wait([self._recovering])
 
     async def _recover(self) -> None:
-        while self._failures:
+        while self._failures and not self._closed:  # redis-py may swallow the cancellation
             await asyncio.sleep(PAUSE_S)
             try:
                 await self._probe()
@@ -50,4 +58,5 @@ class Breaker:
             else:
                 self._failures = 0
         self._recovering = None
-        log.info("the store works again")
+        if not self._closed:
+            log.info("the store works again")

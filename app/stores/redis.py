@@ -7,15 +7,18 @@ written is dropped. While Redis does not answer, no request is sent to it (`Brea
 import asyncio
 import logging
 import math
+import re
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, ConnectionError, OutOfMemoryError, ReadOnlyError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeout
+from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
 
 from app.errors import CannotStart, StoreUnavailable
 from app.maps.record import Record
@@ -23,12 +26,16 @@ from app.settings import Settings
 from app.stores.breaker import Breaker
 from app.stores.envelope import VERSION, DamagedRecord, seal, unseal
 from app.stores.id import ID_PATTERN, new_id
+from app.stores.name_server import NameServer
+from app.stores.redis_failures import SILENT, UNRESOLVED, Failure, explain
 from app.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
 Operation = Literal["put", "get"]
 
+MISSING_ANSWERS = ("timeout", "no-connection")
+SAY_AGAIN_S = 600.0
 RETRIES = 1  # where a connection was closed, as all are by a restart; a slow command is not repeated
 
 
@@ -54,26 +61,32 @@ class RedisStore:
             pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py gives it no types
             if pool.connection_kwargs.get("decode_responses"):
                 raise ValueError("records are no text")
+            check_address(settings.store)
         except (ValueError, TypeError):  # their messages may have a part of the password
             raise CannotStart(
                 "VIT_STORE is no address of Redis. Percent-encode /, ? and # in a password, and check the port and "
                 "what follows a ?."
             ) from None
+        self._names = NameServer()
+        pool.connection_class = looking_up(self._names, pool.connection_class)
         self._redis: Redis = Redis.from_pool(pool)
+        self._place = place(pool.connection_kwargs)
         self._free = asyncio.Semaphore(settings.store_connections)
         self._wait_s = settings.store_timeout_s  # for one of them
         self._longest_s = settings.store_connect_timeout_s + settings.store_timeout_s
         self._ttl_ms = math.ceil(1000 * settings.store_ttl_s)
         self._prefix = f"vit-serve:{VERSION}:{model}:"
         self._metrics = metrics
-        self._breaker = Breaker(probe=self._ping)
+        self._probe_key = f"{self._prefix}probe"  # after a failure its own: in a cluster, another may work
+        self._said: dict[str, float] = {}  # when a failure was last logged
+        self._breaker = Breaker(probe=self._try)
         metrics.breaker.set_function(lambda: self._breaker.is_open)
 
     async def put(self, record: Record) -> str | None:
         key = new_id()
         envelope = seal(record)
         try:
-            await self._ask("put", lambda: self._redis.set(self._prefix + key, envelope, px=self._ttl_ms))
+            await self._ask("put", key, lambda: self._redis.set(self._prefix + key, envelope, px=self._ttl_ms))
         except StoreUnavailable:
             return None
         return key
@@ -81,7 +94,7 @@ class RedisStore:
     async def get(self, key: str) -> Record | None:
         if not ID_PATTERN.fullmatch(key):
             return None
-        envelope = await self._ask("get", lambda: self._redis.get(self._prefix + key))
+        envelope = await self._ask("get", key, lambda: self._redis.get(self._prefix + key))
         if envelope is None:
             return None
         try:
@@ -95,12 +108,12 @@ class RedisStore:
         with suppress(RedisError):  # of a connection over TLS, whose peer is silent
             await self._redis.aclose()
 
-    async def _ask(self, operation: Operation, command: Callable[[], Awaitable[Any]]) -> Any:
+    async def _ask(self, operation: Operation, key: str, command: Callable[[], Awaitable[Any]]) -> Any:
         """Redis's answer to `command`. Raises StoreUnavailable, after a wait for a connection and the sum of both
         timeouts at the latest.
 
-        The breaker counts missing answers, and refusals of the password. Other refusals, such as that of a full Redis,
-        take no time, and a burst of requests that wait for each other says nothing of Redis.
+        The breaker counts missing answers, and opens at once where asking again is useless. Other refusals, such as
+        that of a full Redis, take no time, and a burst of requests that wait for each other says nothing of Redis.
         """
         if self._breaker.is_open:
             raise self._unavailable(operation, "breaker-open")
@@ -112,33 +125,69 @@ class RedisStore:
         try:
             async with asyncio.timeout(self._longest_s):
                 answer = await command()
-        except (TimeoutError, RedisTimeout):
-            self._breaker.failed()
-            raise self._unavailable(operation, "timeout") from None
-        except AuthenticationError:
-            log.warning("Redis refuses the user or the password in VIT_STORE")
-            self._breaker.failed()
-            raise self._unavailable(operation, "refused") from None
-        except (ConnectionError, OSError):
-            self._breaker.failed()
-            raise self._unavailable(operation, "no-connection") from None
-        except OutOfMemoryError:
-            raise self._unavailable(operation, "full") from None
-        except ReadOnlyError:  # after a failover: connect again, so that the name is resolved again
-            with suppress(RedisError):
-                await self._redis.connection_pool.disconnect(inuse_connections=False)
-            raise self._unavailable(operation, "read-only") from None
-        except RedisError:
-            raise self._unavailable(operation, "refused") from None
+        except (RedisError, OSError) as error:
+            failure = self._failure(error)
+            if failure.lasting:
+                self._probe_key = self._prefix + key
+                self._breaker.open()
+            elif failure.reason in MISSING_ANSWERS:
+                self._breaker.failed()
+            elif isinstance(error, ReadOnlyError):  # after a failover: connect again, so that the name is looked up
+                with suppress(RedisError):
+                    await self._redis.connection_pool.disconnect(inuse_connections=False)
+            raise self._unavailable(operation, failure.reason) from None
         finally:
             self._free.release()
         self._breaker.succeeded()
         return answer
 
+    def _failure(self, error: Exception) -> Failure:
+        """Logs each kind of failure once in SAY_AGAIN_S."""
+        failure = explain(error)
+        if failure is SILENT and self._names.is_silent:
+            failure = UNRESOLVED
+        now = time.monotonic()
+        if now >= self._said.get(failure.says, -math.inf) + SAY_AGAIN_S:
+            self._said[failure.says] = now
+            log.warning("Redis at %s %s", self._place, failure.says)
+        return failure
+
     def _unavailable(self, operation: Operation, reason: str) -> StoreUnavailable:
         self._metrics.store_failures.labels(operation, reason).inc()
         return StoreUnavailable()
 
-    async def _ping(self) -> None:
-        async with asyncio.timeout(self._longest_s):
-            await self._redis.ping()
+    async def _try(self) -> None:
+        """Do what a request does, with the key of the last that failed. Raises RedisError and OSError."""
+        try:
+            async with asyncio.timeout(self._longest_s):
+                await self._redis.set(self._probe_key, b"", px=1)
+                await self._redis.get(self._probe_key)
+        except (RedisError, OSError) as error:
+            failure = self._failure(error)
+            if failure.lasting or failure.reason in MISSING_ANSWERS:
+                raise  # else what Redis has can still be read
+
+
+def check_address(address: str) -> None:
+    """Raises ValueError for parts that redis-py leaves out in silence, such as the rest of a password with a slash."""
+    parts = urlsplit(address)
+    if parts.fragment or (parts.scheme != "unix" and not re.fullmatch(r"/?|/\d+", parts.path)):
+        raise ValueError("the path is no number")
+
+
+def place(connection: dict[str, Any]) -> str:
+    """Where a connection with these arguments leads, without a password."""
+    return connection.get("path") or f"{connection.get('host', 'localhost')}:{connection.get('port', 6379)}"
+
+
+def looking_up(names: NameServer, kind: type[AbstractConnection]) -> type[AbstractConnection]:
+    """The same kind of connection, which looks up its host there first."""
+
+    class Connection(kind):  # type: ignore[misc, valid-type]
+        async def connect(self) -> None:
+            if host := getattr(self, "host", None):  # a socket in a folder has none
+                async with asyncio.timeout(self.socket_connect_timeout):
+                    await names.find(host)
+            await super().connect()
+
+    return Connection

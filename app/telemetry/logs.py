@@ -6,14 +6,18 @@ Nothing that a client sends can end a line or begin another.
 import json
 import logging
 import re
+import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from opentelemetry import trace
 
+from app.telemetry.line_writer import LineWriter
+
 access_log = logging.getLogger("app.access")  # one line for every request
 
+STANDARD_ERROR = 2
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 # `scope["state"]` of the request in work. A line says what it holds when the line is written.
@@ -22,9 +26,14 @@ request_state: ContextVar[dict[str, Any] | None] = ContextVar("request_state", d
 
 def configure(format: Literal["text", "json"], level: str) -> None:
     """Send the lines of every logger, uvicorn's too, to standard error."""
-    handler = logging.StreamHandler()
+    handler = LineWriter(STANDARD_ERROR, encoding=sys.stderr.encoding)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
+
+
+def dropped_lines() -> int:
+    """Lines that were not written since the start, because nothing read them."""
+    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, LineWriter))
 
 
 class JsonFormatter(logging.Formatter):

@@ -5,13 +5,16 @@ therefore there from the start, as 0.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
+from prometheus_client.core import CounterMetricFamily
+from prometheus_client.registry import Collector
 
 from app.errors import Overloaded, UnusableImage
+from app.telemetry.logs import dropped_lines
 from app.telemetry.stages import Stage
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
@@ -27,6 +30,7 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
+        registry.register(DroppedLines())
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         seconds = partial(Histogram, buckets=SECONDS, registry=registry)
         self.model = Info("vit_model", "The model that is served, and the device that it runs on", registry=registry)
@@ -47,7 +51,8 @@ class Metrics:
         self.waiting = gauge("vit_waiting_images", "Images waiting for a forward pass")
         self.queue = gauge("vit_queue_images", "Images in work or waiting")
         self.store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
-        self.store_failures.labels("put", "full")
+        for reason in ("full", "refused", "read-only"):
+            self.store_failures.labels("put", reason)
         self.breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
         self.loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")
 
@@ -73,6 +78,11 @@ class Metrics:
     def exposition(self) -> bytes:
         """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)
+
+
+class DroppedLines(Collector):
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        yield CounterMetricFamily("vit_log_lines_dropped", "Log lines that nothing read", value=dropped_lines())
 
 
 async def watch_event_loop(observe: Callable[[float], None]) -> None:

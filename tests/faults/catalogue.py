@@ -54,8 +54,8 @@ FAULTS = {
     "large-pixels-kept": Fault(  # The pixels of a decoded large image stay reserved.
         "app/images/lanes.py", "self._free_pixels += min(", "self._free_pixels += 0 * min("
     ),
-    "no-quarantine": Fault(  # An image that crashed a worker may crash the next one.
-        "app/images/intake.py", "            await self.quarantine.add(upload)\n", ""
+    "stopped-is-slow": Fault(  # An image whose worker was stopped from outside counts as one that takes too long.
+        "app/images/pool.py", "WorkerKilled if watch.stopped else WorkerTimedOut", "WorkerTimedOut"
     ),
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.

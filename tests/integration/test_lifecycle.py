@@ -1,8 +1,12 @@
 """The app in process while it stops, fails, and runs out of time."""
 
+import shutil
+
 import pytest
 
+from app.backend import CHANGED
 from app.inference.runner import WRONG
+from app.settings import DEMO_BUNDLE
 from tests.support.engines import ENGINES, Watched
 from tests.support.processes import eventually
 
@@ -21,6 +25,16 @@ def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monke
         assert {client.get(path).json()["detail"] for path in ("/livez", "/readyz")} == {WRONG}
         assert client.post("/classify", content=star).status_code == 503
     assert f"wrong numbers on {ENGINES[kind].provider}" in caplog.text
+
+
+def test_a_replica_whose_weights_are_written_to_fails(serve, tmp_path, monkeypatch):
+    bundle = shutil.copytree(DEMO_BUNDLE, tmp_path / "bundle")
+    monkeypatch.setattr("app.backend.WATCH_S", 0.05)
+    with serve(bundle=bundle) as client:
+        assert client.get("/readyz").status_code == 200
+        (bundle / "weights.bin").touch()
+        eventually(lambda: client.get("/livez").status_code == 503)
+        assert client.get("/readyz").json()["detail"] == CHANGED
 
 
 def test_a_deadline_that_has_passed_is_503_and_nothing_runs(client, star, monkeypatch):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import TimeoutError as RedisTimeout
 
@@ -190,13 +191,52 @@ async def test_a_redis_that_takes_nothing_keeps_what_it_has(store, redis_server,
     assert failures(metrics) == {("put", reason): 2 * FAILURES}
 
 
-async def test_a_password_that_redis_refuses_is_named_and_stops_the_requests(store, redis_server, metrics, caplog):
-    with redis_server.client() as client:
-        client.config_set("requirepass", "secret")
-        for _ in range(FAILURES + 1):
-            assert await keep(store) is None
-    assert failures(metrics) == {("put", "refused"): FAILURES, ("put", "breaker-open"): 1}
-    assert "Redis refuses the user or the password in VIT_STORE" in caplog.text
+def ask_for_a_password(client: Redis) -> None:
+    client.config_set("requirepass", "secret")
+
+
+def allow_only_to_read(client: Redis) -> None:
+    client.acl_setuser("default", enabled=True, commands=["-@all", "+get", "+ping"])
+
+
+@pytest.mark.parametrize(
+    ("hinder", "options", "database", "says"),
+    [
+        (ask_for_a_password, [], 0, "refuses the user or the password in VIT_STORE"),
+        (allow_only_to_read, [], 0, "forbids this user to keep maps"),
+        (None, ["--cluster-enabled", "yes"], 0, "is a node of a Redis Cluster, which is not supported"),
+        (None, [], 99, "has no database of the number in VIT_STORE"),
+    ],
+)
+async def test_a_lasting_refusal_is_named_once_and_stops_the_requests(
+    store_of, redis_server, metrics, caplog, hasty, hinder, options, database, says
+):
+    if options:
+        redis_server.stop()
+        redis_server.start(*options)
+    if hinder:
+        with redis_server.client() as client:
+            hinder(client)
+    store = store_of(store=f"{redis_server.url}?db={database}")
+    assert await keep(store) is None
+    await asyncio.sleep(0.1)  # it is tried again, as a request would do it
+    assert breaker_open(metrics)
+    assert await keep(store) is None
+    assert failures(metrics) == {("put", "refused"): 1, ("put", "breaker-open"): 1}
+    assert caplog.text.count(f"Redis at {redis_server.url.removeprefix('unix://')} {says}") == 1
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("redis://name.invalid", "Redis at name.invalid:6379 has a name that cannot be found"),
+        ("redis://:secret@127.0.0.1:1", "Redis at 127.0.0.1:1 refuses connections"),
+    ],
+)
+async def test_a_place_without_a_redis_is_named_without_the_password(store_of, caplog, address, says):
+    assert await keep(store_of(store=address, store_connect_timeout_s=5)) is None
+    assert says in caplog.text
+    assert "secret" not in caplog.text
 
 
 async def test_connections_that_fail_to_close_cost_neither_a_classification_nor_the_end(
@@ -240,13 +280,18 @@ def tls_port(redis_server, authority) -> int:
     return port
 
 
-async def test_tls_with_a_private_authority(store_of, tls_port, authority, metrics):
+async def test_tls_with_a_private_authority(store_of, tls_port, authority, metrics, caplog):
     address, known = f"rediss://localhost:{tls_port}/0", f"?ssl_ca_certs={authority}/ca.pem"
     assert await keep(store_of(store=f"{address}{known}", store_connect_timeout_s=5))
     assert failures(metrics) == {}
     for refused in (address, f"rediss://127.0.0.1:{tls_port}/0{known}"):  # an unknown authority, another name
         assert await keep(store_of(store=refused, store_connect_timeout_s=5)) is None
-    assert failures(metrics) == {("put", "no-connection"): 2}
+    assert caplog.text.count("has a certificate that is not trusted") == 2
+    assert await keep(store_of(store=f"redis://localhost:{tls_port}", store_connect_timeout_s=5)) is None
+    assert "closes the connection; if it wants TLS, VIT_STORE begins with rediss" in caplog.text
+    assert await keep(store_of(store=f"{address}?ssl_ca_certs=missing.pem", store_connect_timeout_s=5)) is None
+    assert "a file that VIT_STORE names does not exist" in caplog.text
+    assert failures(metrics) == {("put", "no-connection"): 4}
 
 
 def freeze(server: RedisServer, seconds: float) -> None:

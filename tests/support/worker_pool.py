@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest.mock import AsyncMock
 
 from app.images.fork_server import Work
 from app.images.lanes import Lanes
@@ -21,7 +20,6 @@ def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
         "memory_bytes": 2**29,
         "timeout_s": 20.0,
         "unpack": bytes,
-        "on_hang": AsyncMock(),
     }
     pool = WorkerPool(work=work, **{**defaults, **options})
     pool.start()

@@ -46,6 +46,23 @@ def test_a_changed_byte_an_empty_file_and_a_missing_one_are_refused(bundle):
         load_bundle(bundle).check_files()
 
 
+@pytest.mark.parametrize(
+    ("change", "changed"),
+    [
+        (lambda weights: weights.write_bytes(b""), True),
+        (lambda weights: weights.write_bytes(bytes(weights.stat().st_size)), True),
+        (lambda weights: weights.unlink(), False),
+        (lambda weights: Path(shutil.copy(weights, f"{weights}.new")).replace(weights), False),
+    ],
+)
+def test_weights_that_are_written_to_have_changed_and_a_file_in_their_place_has_not(bundle, change, changed):
+    weights, loaded = bundle / "weights.bin", load_bundle(bundle)
+    loaded.check_files()
+    assert not loaded.weights_changed()
+    change(weights)
+    assert loaded.weights_changed() == changed
+
+
 def test_a_file_outside_the_folder_is_refused(bundle):
     (bundle.parent / "outside").write_bytes(b"here")
     edit(bundle, files={"../outside": hashlib.sha256(b"here").hexdigest()})

@@ -11,29 +11,58 @@ from app import machine
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
+V2 = ("0::/own.slice/my.service", "0 0 0:1 / {mount} rw - cgroup2 cgroup2 rw")
+V1 = (
+    "4:cpu,cpuacct:/batch/job\n3:memory:/batch/job\n0::/",
+    "0 0 0:1 / {mount}/cpu,cpuacct rw shared:9 - cgroup cgroup rw,cpu,cpuacct\n"
+    "0 0 0:2 / {mount}/memory rw - cgroup cgroup rw,memory\n"
+    "0 0 0:3 / {mount}/unified rw - cgroup2 cgroup2 rw",
+)
+OWN = "own.slice/my.service"
+# In a container: a namespace of its own, one of the host's, and a parent of the namespace's root.
+NAMESPACE = ("0::/", V2[1])
+OF_HOST = ("0::/docker/1f/inner", "0 0 0:1 /docker/1f {mount} rw - cgroup2 cgroup2 rw")
+ABOVE = ("0::/../other", V2[1])
+
+
 @pytest.mark.parametrize(
-    ("allowed", "files", "expected"),
+    ("allowed", "groups", "files", "expected"),
     [
-        (machine.allowed_cores, {}, 64),
-        (machine.allowed_cores, {"cpu.max": "max 100000"}, 64),
-        (machine.allowed_cores, {"cpu.max": "250000 100000"}, 2),
-        (machine.allowed_cores, {"cpu.max": "50000 100000"}, 1),
-        (machine.allowed_cores, {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, 64),
-        (machine.allowed_cores, {"cpu/cpu.cfs_quota_us": "400000", "cpu/cpu.cfs_period_us": "100000"}, 4),
-        (machine.allowed_memory, {}, MEMORY),
-        (machine.allowed_memory, {"memory.max": "max"}, MEMORY),
-        (machine.allowed_memory, {"memory.max": "1048576"}, 2**20),
-        (machine.allowed_memory, {"memory/memory.limit_in_bytes": "9223372036854771712"}, MEMORY),
-        (machine.allowed_memory, {"memory/memory.limit_in_bytes": "1048576"}, 2**20),
+        (machine.allowed_cores, V2, {}, 64),
+        (machine.allowed_cores, V2, {f"{OWN}/cpu.max": "max 100000"}, 64),
+        (machine.allowed_cores, V2, {f"{OWN}/cpu.max": "250000 100000"}, 2),
+        (machine.allowed_cores, V2, {f"{OWN}/cpu.max": "50000 100000"}, 1),
+        (machine.allowed_cores, V2, {f"{OWN}/cpu.max": "800000 100000", "own.slice/cpu.max": "300000 100000"}, 3),
+        (machine.allowed_cores, V1, {"cpu,cpuacct/batch/job/cpu.cfs_quota_us": "-1"}, 64),
+        (machine.allowed_cores, V1, {"cpu,cpuacct/batch/job/cpu.cfs_quota_us": "400000"}, 4),
+        (machine.allowed_cores, V1, {"cpu,cpuacct/batch/cpu.cfs_quota_us": "200000"}, 2),
+        (machine.allowed_memory, V2, {}, MEMORY),
+        (machine.allowed_memory, V2, {f"{OWN}/memory.max": "max"}, MEMORY),
+        (machine.allowed_memory, V2, {f"{OWN}/memory.max": "1048576"}, 2**20),
+        (machine.allowed_memory, V2, {f"{OWN}/memory.max": "2097152", "own.slice/memory.max": "1048576"}, 2**20),
+        (machine.allowed_memory, V2, {"another.slice/memory.max": "1048576"}, MEMORY),
+        (machine.allowed_memory, V1, {"memory/batch/job/memory.limit_in_bytes": "9223372036854771712"}, MEMORY),
+        (machine.allowed_memory, V1, {"memory/batch/job/memory.limit_in_bytes": "1048576"}, 2**20),
+        (machine.allowed_memory, V1, {"memory/memory.limit_in_bytes": "1048576"}, 2**20),
+        (machine.allowed_memory, NAMESPACE, {"memory.max": "1048576"}, 2**20),
+        (machine.allowed_memory, OF_HOST, {"memory.max": "1048576"}, 2**20),
+        (machine.allowed_memory, OF_HOST, {"inner/memory.max": "1048576"}, 2**20),
+        (machine.allowed_memory, ABOVE, {"memory.max": "1048576"}, 2**20),
+        (machine.allowed_memory, ("", ""), {}, MEMORY),
     ],
 )
-def test_cores_and_memory_that_a_group_allows(monkeypatch, tmp_path, allowed, files, expected):
-    """On a machine of 64 cores."""
-    monkeypatch.setattr(machine, "CGROUP", tmp_path)
+def test_cores_and_memory_that_the_groups_allow(monkeypatch, tmp_path, allowed, groups, files, expected):
+    """On a machine of 64 cores. Above a group, limits hold as in it."""
+    monkeypatch.setattr(machine, "PROCESS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)))
+    for name, text in zip(("cgroup", "mountinfo"), groups, strict=True):
+        (tmp_path / name).write_text(text.format(mount=tmp_path / "mount"))
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text + "\n")
+        file = tmp_path / "mount" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text + "\n")
+        if file.name == "cpu.cfs_quota_us":
+            file.with_name("cpu.cfs_period_us").write_text("100000\n")
     assert allowed() == expected
 
 

@@ -12,7 +12,6 @@ from app.errors import Overloaded, UnusableImage
 from app.images.intake import Intake, open_intake
 from app.images.messages import GarbledAnswer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerTimedOut
-from app.images.quarantine import Quarantine
 from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.specs import preparer_of, spec_of
@@ -22,7 +21,7 @@ PREPARED = object()
 
 @pytest.fixture
 def intake() -> Intake:
-    return Intake(pool=Mock(), quarantine=Quarantine(ttl_s=100, max_items=10), max_memory=0, thumbnail_px=64)
+    return Intake(pool=Mock(), max_memory=0, thumbnail_px=64)
 
 
 async def prepare(intake: Intake, *answers: object) -> object:
@@ -33,29 +32,27 @@ async def prepare(intake: Intake, *answers: object) -> object:
 
 
 @pytest.mark.parametrize("failure", [WorkerFailed, WorkerKilled, OSError])
-async def test_another_worker_is_tried_where_one_fails(intake, failure):
-    assert await prepare(intake, failure, PREPARED) is PREPARED
+async def test_others_are_tried_where_a_worker_fails(intake, failure):
+    assert await prepare(intake, failure, failure, PREPARED) is PREPARED
     assert await prepare(intake, PREPARED) is PREPARED
 
 
 @pytest.mark.parametrize(
-    ("failures", "refusal", "words", "remembered"),
+    ("failures", "refusal", "words"),
     [
-        ([WorkerFailed, WorkerFailed], UnusableImage, "the decoder crashed on it", True),
-        ([GarbledAnswer], UnusableImage, "the decoder crashed on it", True),
-        ([WorkerTimedOut], UnusableImage, "takes too long", False),  # that is for the pool to tell
-        ([WorkerFailed, WorkerTimedOut], UnusableImage, "takes too long", False),
-        ([WorkerKilled, WorkerKilled], Overloaded, "No image can be decoded at the moment", False),
-        ([OSError, OSError], Overloaded, "No image can be decoded at the moment", False),
+        ([WorkerFailed] * 3, UnusableImage, "the decoder crashed on it"),
+        ([GarbledAnswer], UnusableImage, "the decoder crashed on it"),
+        ([WorkerTimedOut], UnusableImage, "takes too long"),
+        ([WorkerFailed, WorkerTimedOut], UnusableImage, "takes too long"),
+        ([WorkerFailed, WorkerKilled, WorkerFailed], Overloaded, "No image can be decoded at the moment"),
+        ([OSError] * 3, Overloaded, "No image can be decoded at the moment"),
     ],
 )
-async def test_a_refused_image_gets_to_no_worker_again_if_it_is_to_blame(intake, failures, refusal, words, remembered):
+async def test_an_image_is_to_blame_only_where_all_workers_crash_by_themselves(intake, failures, refusal, words):
     refused = await prepare(intake, *failures)
     assert isinstance(refused, refusal)
     assert words in refused.detail
-    again = await prepare(intake, PREPARED)
-    assert intake.pool.run.called != remembered
-    assert ("a moment ago" in str(again)) == remembered
+    assert await prepare(intake, PREPARED) is PREPARED  # nothing is remembered of it
 
 
 @pytest.mark.parametrize(
@@ -76,12 +73,6 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     intake = open_intake(settings=Settings(**options), spec=spec_of((8, 8)))
     assert len(intake.pool._workers) == workers
     assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
-
-
-async def test_an_image_that_the_pool_says_hangs_is_remembered():
-    intake = open_intake(settings=Settings(), spec=spec_of((8, 8)))
-    await intake.pool.on_hang(Upload(b"x"))
-    assert await intake.quarantine.holds(Upload(b"x"))
 
 
 def test_the_largest_answer_fits_its_limit(encode):

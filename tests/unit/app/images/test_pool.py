@@ -96,15 +96,11 @@ async def test_a_loop_is_ended_and_the_others_are_answered():
         assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 8)}) == 2
 
 
-async def test_an_upload_on_which_a_worker_hangs_is_told_even_if_its_caller_has_left():
-    upload, told = Upload(SPIN), AsyncMock()
-    with started(timeout_s=0.3, on_hang=told) as pool:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.1):
-                await pool.run(upload, thumbnail=True)
-        while not told.called:
-            await asyncio.sleep(0.05)
-    told.assert_awaited_once_with(upload)
+async def test_a_worker_that_is_stopped_from_outside_counts_as_ended_from_outside(single):
+    os.kill(single._workers[0].process, signal.SIGSTOP)
+    single.timeout_s = 0.3
+    assert [type(answer) for answer in await ask(single, b"x")] == [WorkerKilled]
+    worker_of((await ask(single, b"x"))[0])
 
 
 async def test_waiting_for_a_worker_does_not_count():

@@ -3,6 +3,7 @@
 import asyncio
 import math
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -30,7 +31,9 @@ class FakeModel:
             return Plan(graph, 1, ENGINE)
         return None if running else Plan(graph, 1 if self.streams else min(waiting, 2))
 
-    def next_self_test(self) -> Plan:
+    def next_self_test(self, *, running: Sequence[Plan] = ()) -> Plan | None:
+        if not all(run.streamed for run in running):
+            return None
         return Plan("explain", 1, ENGINE if self.streams else None)
 
     def expected(self, plan: Plan) -> float:
@@ -200,6 +203,18 @@ async def test_an_image_goes_before_a_self_test_and_either_puts_the_next_one_off
     test = await waiting(batcher.take, MODEL)
     batcher.close()
     assert await test is None
+
+
+@pytest.mark.parametrize("model", [MODEL, STREAMS])
+async def test_under_steady_load_a_self_test_takes_the_place_of_one_run(callers, monkeypatch, model):
+    monkeypatch.setattr("app.inference.batcher.BUSY_TEST_S", 0.0)
+    callers.batcher = Batcher()
+    monkeypatch.undo()  # the next one is due much later
+    await callers.put(*["classify"] * 3)
+    test = callers.batcher.take(model)
+    assert isinstance(test, SelfTest)
+    callers.batcher.done(test)
+    assert isinstance(callers.batcher.take(model), Batch)
 
 
 def test_no_image_is_answered_after_the_event_loop_has_closed(caplog):

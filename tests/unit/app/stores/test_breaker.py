@@ -1,5 +1,6 @@
 import asyncio
 import time
+from contextlib import suppress
 from unittest.mock import AsyncMock
 
 import pytest
@@ -58,3 +59,16 @@ async def test_a_success_that_comes_late_closes_it():
     breaker.succeeded()
     await until_closed(breaker)
     assert probe.await_count == 1
+
+
+async def test_it_ends_though_a_probe_swallows_the_cancellation():
+    async def probe() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        raise ConnectionError
+
+    breaker = Breaker(probe=probe)
+    breaker.open()
+    await asyncio.sleep(3 * PAUSE_S)
+    await breaker.close()
+    assert len(asyncio.all_tasks()) == 1
