@@ -20,6 +20,7 @@ PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 def main() -> None:
+    open_standard_descriptors()
     if os.environ.get("BY_MAKE") and sys.platform == "linux":
         end_with_parent()
     with exit_at_signals():
@@ -29,6 +30,19 @@ def main() -> None:
 
         loaded = server.load()
     server.serve(*loaded)
+
+
+def open_standard_descriptors() -> None:
+    """Open /dev/null in place of those that were closed: a socket would get the number of one, and libuv ends the
+    process when it closes a socket with such a number.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def answer(arguments: list[str]) -> NoReturn:

@@ -78,12 +78,14 @@ def _groups(controller: str) -> Iterator[Path]:
         yield from (Path(mount) / part for part in (relative, *relative.parents))
 
 
-def allow_open_files(wanted: int) -> None:
-    """Raise the limit of open files to `wanted`, or as far as the system allows.
+def allow_open_files(wanted: int) -> int:
+    """Raise the limit of open files to `wanted`, or as far as the system allows, and return what there is then.
 
     The usual default of 1024 is often less than the number of connections that the settings allow.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+    if soft == resource.RLIM_INFINITY:
+        return wanted
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+    return max(soft, most)

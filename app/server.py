@@ -37,6 +37,8 @@ log = logging.getLogger(__name__)
 KEEP_ALIVE_S = 75  # longer than load balancers keep idle connections, so that they close first
 CLOSE = (b"connection", b"close")
 GRACE_S = 5.0  # after the last request, for the engine and the worker threads to end
+END_S = 2.0  # after that, for threads that nothing can interrupt, such as one that asks a name server
+OWN_FILES = 64  # open at most beside connections: decoders, files of the bundle, Redis
 FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why
 EXIT_CANNOT_START = 3
 EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
@@ -57,7 +59,7 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     configure(settings.log_format, settings.log_level)
     for sentence in (*unknown_variables(os.environ), *take_away(os.environ)):
         log.warning(sentence)
-    allow_open_files(4 * settings.max_connections)
+    settings = fitting(settings)
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
     try:
         with told_if_slow(), ExitStack() as undone:
@@ -78,6 +80,21 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     gc.collect()
     gc.freeze()  # a full collection over these permanent objects would block the event loop for 50 to 110 ms
     return app, settings, sockets
+
+
+def fitting(settings: Settings) -> Settings:
+    """The settings, with fewer connections where the system allows too few open files: each takes one, and twice as
+    many may be open for a moment.
+    """
+    allowed = allow_open_files(4 * settings.max_connections)
+    most = max((allowed - OWN_FILES) // 2, 1)
+    if most >= settings.max_connections:
+        return settings
+    log.warning(
+        "the system allows %d open files (ulimit -n), so VIT_MAX_CONNECTIONS is %d in place of %d",
+        *(allowed, most, settings.max_connections),
+    )
+    return settings.model_copy(update={"max_connections": most})
 
 
 def serve(app: "FastAPI", settings: Settings, sockets: list[socket.socket]) -> None:
@@ -155,6 +172,10 @@ class Server(uvicorn.Server):
         self._drain_at = time.monotonic() + delay
         self._lifecycle.leave()
         _exit_after(delay + (self.config.timeout_graceful_shutdown or 0) + GRACE_S, EXIT_OVERDUE)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().serve(sockets)
+        _exit_after(END_S, 0)  # closing the event loop waits for every thread
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""

@@ -25,7 +25,7 @@ from app.door.header import check_room, deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import below, check_port, upload_route
 from app.door.problems import respond_to
-from app.errors import Fault, ServiceError, Unavailable
+from app.errors import Fault, Overloaded, ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
 
@@ -93,6 +93,8 @@ class Door:
 def _response(error: BaseException, state: dict[str, Any]) -> Response:
     if isinstance(error, asyncio.CancelledError):  # uvicorn cancels when the time to drain is over
         error = Unavailable(STOPPING)
+    if isinstance(error, MemoryError):
+        error = Overloaded("There is not enough memory now. Send this request again in a moment.")
     if not isinstance(error, ServiceError):
         log.error("unhandled failure", exc_info=error)
         error = Fault()

@@ -1,6 +1,7 @@
 """app/server.py: why a process does not start, in one sentence, before the model is loaded."""
 
 import socket
+import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -8,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from app import server
+from app.settings import Settings
 from tests.support.processes import eventually
 
 
@@ -73,3 +75,32 @@ def test_a_port_that_another_process_takes_while_the_model_loads():
         server._listen([first], 1)
         with pytest.raises(OSError, match="in use"):
             server._listen([second], 1)
+
+
+@pytest.mark.parametrize(("files", "connections"), [(10_000, 100), (264, 100), (100, 18), (10, 1)])
+def test_connections_fit_the_open_files_that_the_system_allows(monkeypatch, caplog, files, connections):
+    monkeypatch.setattr(server, "allow_open_files", lambda wanted: files)
+    assert server.fitting(Settings(max_connections=100)).max_connections == connections
+    assert (f"the system allows {files} open files" in caplog.text) == (connections < 100)
+
+
+LEFT_BEHIND = """
+import asyncio, time, uvicorn
+from app.lifecycle import Lifecycle
+from app.server import Server
+
+async def app(scope, receive, send):
+    await receive()
+    asyncio.get_running_loop().run_in_executor(None, time.sleep, 60)
+    await send({"type": "lifespan.startup.complete"})
+    server.should_exit = True
+    await receive()
+    await send({"type": "lifespan.shutdown.complete"})
+
+server = Server(uvicorn.Config(app, port=0, lifespan="on"), lifecycle=Lifecycle(), drain_delay_s=0)
+server.run()
+"""
+
+
+def test_a_thread_that_nothing_can_interrupt_does_not_hold_up_the_end():
+    subprocess.run([sys.executable, "-c", LEFT_BEHIND], check=True, capture_output=True, timeout=30)

@@ -189,10 +189,11 @@ def test_an_error_after_the_start_of_an_answer_is_raised(fails):
         Guarded(fails=fails, starts=True).ask()
 
 
-def test_a_cancelled_request_gets_503():
-    status, fields, body = Guarded(fails=asyncio.CancelledError()).ask()
+@pytest.mark.parametrize(("fails", "kind"), [(asyncio.CancelledError(), "unavailable"), (MemoryError(), "overloaded")])
+def test_a_cancelled_request_and_one_without_memory_get_503(fails, kind):
+    status, fields, body = Guarded(fails=fails).ask()
     assert (status, fields["retry-after"] in {"1", "2", "3"}) == (503, True)
-    assert json.loads(body)["type"] == "urn:vit-serve:problem:unavailable"
+    assert json.loads(body)["type"] == f"urn:vit-serve:problem:{kind}"
 
 
 PREFLIGHT = {"origin": APP, "access_control_request_method": "POST"}
