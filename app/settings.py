@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterable, MutableMapping, Sequence
 from difflib import get_close_matches
+from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Literal
@@ -29,6 +30,7 @@ _OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameter
 # Variables that libraries read by themselves, often inherited from another service, and what they would do here.
 # Those of OpenTelemetry are documented and stay. ORT_ and the engines' other variables are for those who look for a
 # fault in an engine; the known answer tells if they change numbers.
+PROPAGATORS = "OTEL_PROPAGATORS"
 OF_LIBRARIES = {
     **dict.fromkeys(
         ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"), "prometheus_client would write files to that folder"
@@ -186,7 +188,18 @@ def take_away(environment: MutableMapping[str, str]) -> list[str]:
     that was there.
     """
     there = [name for name in OF_LIBRARIES if environment.pop(name, None) is not None]
-    return [f"{name} has no effect: {OF_LIBRARIES[name]}" for name in there]
+    said = [f"{name} has no effect: {OF_LIBRARIES[name]}" for name in there]
+    if lacking := _lacking(environment.get(PROPAGATORS, "")):
+        del environment[PROPAGATORS]  # OpenTelemetry would end the process while it is imported
+        said.append(f"{PROPAGATORS} has no effect: {lacking} is not installed, and traces continue by W3C's headers")
+    return said
+
+
+def _lacking(propagators: str) -> str:
+    """The first of these names of OpenTelemetry that no package provides; empty where there is none."""
+    names = [name.strip() for name in propagators.split(",")] if propagators else []
+    known = {entry.name for entry in entry_points(group="opentelemetry_propagator")} if names else set()
+    return next((name for name in names if name.lower() != "none" and name not in known), "")
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:

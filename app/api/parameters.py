@@ -12,11 +12,13 @@ from pydantic import BaseModel, ValidationError
 
 from app.door.paths import is_public
 from app.errors import InvalidParameter, MalformedRequest, is_meant
+from app.images.kinds import LOOK_BYTES, what_is
 
 Given = Sequence[tuple[str, str]]  # names and values in their order; a name may be there twice
 P = TypeVar("P", bound=BaseModel)
 _REPEATED = re.compile(r"[\w.-]{1,64}", re.ASCII)  # the names that an answer repeats
-
+_WRITTEN = ("JSON", "a form", "a form without files")  # names of kinds
+_NOTHING = (b"", b"{}", b"null")  # which axios.post sends for a request without a body
 _MAY_HOLD_PARAMETERS = re.compile(r"\s*(?:application/(?:\S*json|x-www-form-urlencoded)|multipart/)", re.IGNORECASE)
 
 
@@ -31,17 +33,22 @@ async def check_query(request: Request) -> None:
         names = [field.alias for field in get_flat_params(route.dependant)]  # no path takes any in a header or cookie
         known = [name for name in names if name not in request.path_params]
         check_names([name for name, _ in given], known, request)
+    if request.method == "GET" and not is_public(request.method, route.path):
+        await refuse_body(request)
 
 
 async def refuse_body(request: Request) -> None:
-    """For a path whose parameters are in its query alone: those in a form or JSON would be lost.
+    """For a path whose parameters are in its query alone: those in a form or JSON would be lost, whatever its type.
 
     Raises MalformedRequest and ClientDisconnect.
     """
-    if _MAY_HOLD_PARAMETERS.match(request.headers.get("content-type", "")):
-        async for piece in request.stream():
-            if piece:
-                raise MalformedRequest(f"{_call(request)} takes no body: its parameters stand in the query.")
+    start = b""
+    async for piece in request.stream():
+        start += piece[: LOOK_BYTES - len(start)]
+    kind = what_is(start)
+    holds = _MAY_HOLD_PARAMETERS.match(request.headers.get("content-type", "")) or (kind and kind.name in _WRITTEN)
+    if start.strip() not in _NOTHING and holds:
+        raise MalformedRequest(f"{_call(request)} takes no body: its parameters stand in the query.")
 
 
 def with_body(of_query: P, of_body: Given, request: Request) -> P:

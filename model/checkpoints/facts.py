@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -13,6 +14,7 @@ IMAGENET_21K = 21843  # classes of Google's version, in every library that has i
 LEFT_OUT = "--set num_classes=0 leaves the head out, and the service gives embeddings"  # for errors about a head
 MISSING = "missing"  # the origin of a fact that a person still has to give
 
+ALIKE = 0.75  # of names, for one to be meant by the other: from 0 to 1
 LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
 
 
@@ -43,9 +45,10 @@ class Facts:
         """Facts that the file cannot carry. Where a person has not set one, its example stands in its place, so that
         the rest can be described, and `missing` has a sentence that ends with the examples; `why` is how it begins.
         """
-        absent = {name: _text(example) for name, example in examples.items() if name not in self.overrides}
-        if absent:
-            flags = " ".join(f"--set {name}={text}" for name, text in absent.items())
+        absent = [name for name in examples if name not in self.overrides]
+        if absent:  # the example has what is set too, so that it can be copied whole
+            texts = {name: self.overrides.get(name, _text(example)) for name, example in examples.items()}
+            flags = " ".join(f"--set {name}={text}" for name, text in texts.items())
             why = why or f"the file does not say {', '.join(absent)}: give it, as in this example"
             self.missing.append(f"{why}: {flags}")
         return [self.resolve(name, example, MISSING) for name, example in examples.items()]
@@ -54,9 +57,16 @@ class Facts:
         """Raises CheckpointError for an override of a fact that the loader does not use."""
         unknown = self.overrides.keys() - self.origins.keys()
         if unknown:
+            meant = "".join(f". {sentence}" for sentence in self.misspelt())
             raise CheckpointError(
-                f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.origins))}"
+                f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.origins))}{meant}"
             )
+
+    def misspelt(self) -> list[str]:
+        """A sentence for each override whose name is like that of a fact that the loader knows so far."""
+        unknown = sorted(self.overrides.keys() - self.origins.keys())
+        nearest = {name: get_close_matches(name, self.origins, n=1, cutoff=ALIKE) for name in unknown}
+        return [f"--set {name}: is {near[0]} meant?" for name, near in nearest.items() if near]
 
     def _parse(self, name: str, like: Any) -> Any:
         """The text of an override as a value of the type of `like`. Text that is not a Python literal stays text."""

@@ -100,6 +100,25 @@ def test_a_body_whose_parameters_would_be_dropped_is_refused(client, path):
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "content", "status"),
+    [
+        ("GET", "/attention/x", b'{"method": "evidence"}', 400),
+        ("GET", "/model", b"method=evidence", 400),
+        ("POST", "/attention/x/verify", b'{"steps": 4}', 400),
+        ("POST", "/attention/x/cover", b"fill=blur", 400),
+        ("POST", "/attention/x/verify", b"{}", 404),
+        ("GET", "/attention/x", b"", 404),
+        ("GET", "/livez", b'{"a": 1}', 200),
+    ],
+)
+@pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/octet-stream"])
+def test_a_body_that_holds_parameters_is_refused_whatever_its_type(client, method, path, content, status, kind):
+    answer = client.request(method, path, content=content, headers={"content-type": kind} if content else {})
+    assert answer.status_code == status
+    assert ("its parameters stand in the query" in answer.text) == (status == 400)
+
+
+@pytest.mark.parametrize(
     ("body", "said"),
     [
         (b'{"image": "eA=="}', "This is JSON: send Content-Type: application/json."),

@@ -76,7 +76,9 @@ def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path):
 def test_it_logs_whether_batches_fit_the_memory(tmp_path, serve, monkeypatch, caplog, mebibytes, level):
     """Of 512 MiB, kept maps and images being decoded may take 512 less 37."""
     (tmp_path / "memory.max").write_text(f"{mebibytes * 2**20}\n")
-    monkeypatch.setattr("app.machine.CGROUP", tmp_path)
+    (tmp_path / "cgroup").write_text("0::/\n")
+    (tmp_path / "mountinfo").write_text(f"0 0 0:1 / {tmp_path} rw - cgroup2 cgroup2 rw\n")
+    monkeypatch.setattr("app.machine.PROCESS", tmp_path)
     caplog.set_level(logging.INFO)
     with serve() as client:
         best = client.get("/model").json()["best_batch"]

@@ -148,6 +148,8 @@ def head(pixels: np.ndarray, **more: Any) -> dict[str, Any]:
         ({"outputs": [{"name": "scores", "parameters": {"classification": "1"}}]}, "a whole number from 0"),
         ({"outputs": [{"name": "embedding", "parameters": {"classification": 1}}]}, "has no classes"),
         ({"outputs": [{"name": "scores", "parameters": {"binary_data": 1}}]}, "binary_data must be true or false"),
+        ({"model_name": "other"}, "The request names the model 'other', and its path 'shapes'"),
+        ({"model": "shapes"}, "model is not a member of a request"),
         ({"parameters": {"triton_x": 1}}, "triton_x is not a parameter of a request"),
         ({"parameters": {"timeout": "soon"}}, "timeout must be a whole number"),
         ({"parameters": {"attention": "yes"}}, "attention must be true or false"),
@@ -159,6 +161,12 @@ def test_an_invalid_request_is_refused_with_the_reason_before_the_model_runs(cli
     answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], **more))
     assert (answer.status_code, said in answer.json()["error"]) == (400, True), answer.text
     assert classified(client) == before
+
+
+def test_kserves_own_client_repeats_the_name_of_the_model(client):
+    """kserve 0.21.0, InferRequest.to_rest."""
+    request = head(PIXELS[:1], id="1", model_name="shapes")
+    assert client.post("/v2/models/shapes/infer", json=request).status_code == 200
 
 
 def classified(client) -> list[str]:

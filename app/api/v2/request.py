@@ -111,6 +111,8 @@ def _read(text: bytes | bytearray, *, expected: Expected) -> tuple[Head, Sequenc
     except ValueError as error:
         raise MalformedRequest(f"The request is not what the protocol describes: the JSON has {error}.") from None
     head = read_head(body.rest)
+    if head.model_name not in (None, expected.name):
+        raise MalformedRequest(f"The request names the model {head.model_name!r}, and its path {expected.name!r}.")
     tensor = _input_tensor(head, expected)
     if tensor.data is None:
         return head, None

@@ -7,8 +7,8 @@ classifier on features of the last blocks: a folder with both files is one check
 import re
 from typing import Literal, NamedTuple
 
-from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.facts import Facts
+from model.checkpoints.checkpoint import CheckpointError, Description, first_few
+from model.checkpoints.facts import LEFT_OUT, Facts
 from model.checkpoints.families import dinov3
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.networks import is_head
@@ -27,7 +27,7 @@ NAMES = (
     (r"^(linear\.|linear_head\.|classifier\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
 )
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
-TRAINING_ONLY = rf"{dinov3.TRAINING_ONLY}|head\.(mlp|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
+TRAINING_ONLY = rf"{dinov3.TRAINING_ONLY}|head\.(mlp\.\d+|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
 HEADS = dict.fromkeys(("head", "head_dist", "linear", "linear_head", "classifier"), TRAINING_ONLY)
 PUBLISHED = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
 
@@ -85,6 +85,9 @@ def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the number of heads, which follows from the published widths."""
     member = _member(source)
     assert member is not None
+    layers = [name for name in source.names if name.startswith("head.mlp.") and name.endswith(".weight")]
+    if layers and facts.serves_head and not any(name.startswith("head.last_layer.") for name in source.names):
+        raise CheckpointError(f"{first_few(layers)}: a head of more than one layer is not supported. {LEFT_OUT}")
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     channels = dinov3.published_channels(source, width) if member is DINOV3 else None
     source.rename(NAMES, dropping=TRAINING_ONLY)

@@ -45,8 +45,11 @@ def need_architecture(source: Source, facts: Facts) -> str:
     }
     examples: dict[str, Any] = {"architecture": (fits or alike)[0].architecture.name if alike else "NAME"}
     if fits:
+        recipes = {str(recipe) for one in fits for _, recipe in one.architecture.tags.values()}
+        differ = " Their preprocessing differs, and nothing in the file tells them apart." if len(recipes) > 1 else ""
         why = (
-            f"the file does not say architecture. timm networks that fit: {_named(fits)}. Give one, as in this example"
+            f"the file does not say architecture. timm networks that fit: {_named(fits)}.{differ} Give the one that "
+            "the training began with, as in this example"
         )
     else:
         why = (

@@ -100,6 +100,13 @@ def test_variables_of_libraries_are_taken_away_and_others_stay():
     assert take_away(environment) == []
 
 
+@pytest.mark.parametrize(("names", "lacking"), [("tracecontext, baggage", ""), ("none", ""), ("baggage,b3", "b3")])
+def test_propagators_that_no_package_provides_are_taken_away(names, lacking):
+    environment = {"OTEL_PROPAGATORS": names}
+    said = take_away(environment)
+    assert ("OTEL_PROPAGATORS" in environment, lacking in "".join(said)) == (not lacking, True)
+
+
 READS = re.compile(
     r"""os\.(?:environ(?:\.get\(|\[)|getenv\()\s*["'](\w+)|["'](\w+)["'] in os\.environ|["'](PILLOW_[AB]\w+)"""
 )

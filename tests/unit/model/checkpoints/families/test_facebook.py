@@ -95,6 +95,21 @@ def test_a_backbone_alone_gives_its_class_token(folder, file):
     torch.testing.assert_close(alone.model(images), part)
 
 
+def test_a_persons_head_called_like_that_of_dinos_training_is_no_part_of_training(saved):
+    state = state_of("dino-four-blocks/checkpoint.dino/full.pth")
+    layers = {"head.mlp.0.weight": torch.ones(8, 24), "head.mlp.2.weight": torch.ones(5, 8)}
+    with pytest.raises(CheckpointError, match=r"head\.mlp\.0\.weight.*more than one layer"):
+        describe_checkpoint(saved(dino=state | layers), overrides=HEADS)
+    last = {"head.last_layer.weight_v": torch.ones(9, 5)}
+    for backbone in (
+        describe_checkpoint(saved(dino=state | layers | last), overrides=HEADS),
+        describe_checkpoint(saved(dino=state | layers), overrides={**HEADS, "num_classes": "0"}),
+    ):
+        assert (backbone.architecture, backbone.config.num_classes) == ("DINO", 0)
+    with pytest.raises(CheckpointError):
+        describe_checkpoint(saved(dino=state | {"head.mlp.weight": torch.ones(5, 24)}), overrides=HEADS)
+
+
 def test_maes_pretrained_encoder_gives_its_class_token(saved):
     """mae_pretrain_*.pth: models_mae.py's forward_encoder without masking, and the norm after it."""
     tuned = load_checkpoint(GOLDEN / "mae/checkpoint.pth", overrides=HEADS).model
