@@ -45,10 +45,9 @@ class Facts:
         """Facts that the file cannot carry. Where a person has not set one, its example stands in its place, so that
         the rest can be described, and `missing` has a sentence that ends with the examples; `why` is how it begins.
         """
-        absent = [name for name in examples if name not in self.overrides]
-        if absent:  # the example has what is set too, so that it can be copied whole
-            texts = {name: self.overrides.get(name, _text(example)) for name, example in examples.items()}
-            flags = " ".join(f"--set {name}={text}" for name, text in texts.items())
+        absent = {name: _text(example) for name, example in examples.items() if name not in self.overrides}
+        if absent:
+            flags = " ".join(f"--set {name}={text}" for name, text in absent.items())
             why = why or f"the file does not say {', '.join(absent)}: give it, as in this example"
             self.missing.append(f"{why}: {flags}")
         return [self.resolve(name, example, MISSING) for name, example in examples.items()]
@@ -57,10 +56,8 @@ class Facts:
         """Raises CheckpointError for an override of a fact that the loader does not use."""
         unknown = self.overrides.keys() - self.origins.keys()
         if unknown:
-            meant = "".join(f". {sentence}" for sentence in self.misspelt())
-            raise CheckpointError(
-                f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.origins))}{meant}"
-            )
+            known = f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.origins))}"
+            raise CheckpointError(". ".join([known, *self.misspelt()]))
 
     def misspelt(self) -> list[str]:
         """A sentence for each override whose name is like that of a fact that the loader knows so far."""
