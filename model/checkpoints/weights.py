@@ -74,7 +74,10 @@ def _open_shards(listing: Path, shards: list[Path]) -> Weights:
         opened = open_weights(shard)
         metadata |= opened.metadata
         tensors |= opened.states.get((), {})
-    return Weights(states={(): tensors}, metadata=metadata)
+    about = read_json(listing).get("metadata")
+    if isinstance(about, dict):
+        metadata |= {key: value for key, value in about.items() if isinstance(value, str)}
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
 
 
 def _open_safetensors(path: Path) -> Weights:
@@ -88,7 +91,16 @@ def _open_safetensors(path: Path) -> Weights:
     for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
-    return Weights(states={(): tensors}, metadata=file.metadata() or {})
+    metadata = file.metadata() or {}
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+
+
+def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:
+    """With the names that safetensors' save_model leaves out, because their tensor is in the file under another name.
+    The metadata has that name under each of them.
+    """
+    shared = {name: tensors[kept] for name, kept in metadata.items() if kept in tensors}
+    return shared | tensors
 
 
 def _open_npz(file: Path) -> Weights:
