@@ -126,10 +126,12 @@ def _open_pickle(file: Path) -> Weights:
         raise CheckpointError(f"the file holds no state dict{keys}")
     around = content if isinstance(content, dict) else {}
     architecture, arguments = around.get("arch"), around.get("args")
+    if isinstance(arguments, argparse.Namespace):
+        arguments = vars(arguments)
     return Weights(
         states=states,
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
-        arguments=dict(vars(arguments)) if isinstance(arguments, argparse.Namespace) else {},
+        arguments=dict(arguments) if isinstance(arguments, dict) else {},
     )
 
 
