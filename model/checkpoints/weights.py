@@ -20,6 +20,7 @@ from torch import Tensor
 
 from model.checkpoints import foreign, pickles
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.class_names import found_in
 from model.checkpoints.files import read_beside, read_json
 from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
@@ -41,6 +42,7 @@ class Weights:
     metadata: dict[str, str] = field(default_factory=dict)
     architecture: str = ""  # as a training script has named it
     arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
+    names: dict[str, Any] = field(default_factory=dict)  # what may be names of classes, by where it stands
 
 
 def open_weights(file: Path) -> Weights:
@@ -132,6 +134,7 @@ def _open_pickle(file: Path) -> Weights:
         states=states,
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
         arguments=dict(arguments) if isinstance(arguments, dict) else {},
+        names=found_in(content, of="the file"),
     )
 
 
