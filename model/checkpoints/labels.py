@@ -2,12 +2,13 @@
 
 import csv
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, first_few
 from model.checkpoints.imagenet import names_of, version_of
 
 PLACE = "{}"
@@ -27,11 +28,14 @@ class Labels(NamedTuple):
     problem: str = ""  # why the checkpoint's names cannot be read
 
 
-def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Labels:
+def choose(
+    classes: int, own: Labels, *, dataset: str, given: str | None, beside: Mapping[str, Any] = MappingProxyType({})
+) -> Labels:
     """The labels of a model with so many classes.
 
     `own` are those that the checkpoint has; `dataset` says where it names the ImageNet that it was trained on. `given`
-    is a file, or "none" to number the classes.
+    is a file, or "none" to number the classes. `beside` is what else may name the classes, by where it stands: it is
+    taken if it can be read and names all classes, and otherwise no other names are.
     Raises CheckpointError for names that cannot be read, and for another number of names than of classes.
     """
     if given == NONE:
@@ -51,6 +55,15 @@ def choose(classes: int, own: Labels, *, dataset: str, given: str | None) -> Lab
         )
     if own.names:
         return own if own.wordnet else _readable(own.names, own.origin)
+    others = {where: _read_beside(value) for where, value in beside.items()}
+    others = {where: names for where, names in others.items() if not _made_up(names)}
+    fitting = {where: names for where, names in others.items() if len(names) == classes}
+    if len({*fitting.values()}) == 1:
+        return _readable(*next((names, where) for where, names in fitting.items()))
+    if others:
+        return _numbered(classes, f"numbered, as {first_few([*others])} cannot be read as their names")._replace(
+            advice=f"The checkpoint may have names of its own, in {first_few([*others])}. {NAME_THEM}"
+        )
     if version := version_of(classes):
         names = names_of(version.wordnet)
         assert names
@@ -153,6 +166,21 @@ def _in_order(pairs: Iterable[tuple[Any, str]]) -> list[str]:
         if i not in labels:
             raise ValueError(f"there is no label of index {i}")
     return [labels[i] for i in range(len(labels))]
+
+
+def _read_beside(names: Any) -> tuple[str, ...]:
+    """None where they cannot be read."""
+    try:
+        read = _from_json({str(key): name for key, name in names.items()} if isinstance(names, dict) else [*names])
+        none_empty(read)
+    except (ValueError, TypeError):
+        return ()
+    return tuple(read)
+
+
+def _made_up(names: tuple[str, ...]) -> bool:
+    """Whether transformers has made them up."""
+    return bool(names) and names == tuple(f"LABEL_{i}" for i in range(len(names)))
 
 
 def _readable(names: tuple[str, ...], origin: str) -> Labels:

@@ -199,7 +199,7 @@ def _describe(
     description.overrides.update(facts.overrides)
     problems = list(facts.missing)
     try:
-        description = _labelled(description, labels, prompts)
+        description = _labelled(description, source.class_names, labels, prompts)
     except CheckpointError as error:
         if not problems:
             raise
@@ -213,8 +213,10 @@ def _describe(
     )
 
 
-def _labelled(description: Description, labels: str | None, prompts: tuple[str, ...]) -> Description:
-    """With the labels of the file `labels`, or else with a label for each class."""
+def _labelled(
+    description: Description, beside: dict[str, Any], labels: str | None, prompts: tuple[str, ...]
+) -> Description:
+    """With the labels of the file `labels`, or else with a label for each class. `beside` may have names of them."""
     if description.text_tower and labels is not None:
         return zero_shot.with_classes(description, given=labels, prompts=prompts)
     if prompts:
@@ -228,7 +230,7 @@ def _labelled(description: Description, labels: str | None, prompts: tuple[str, 
             raise CheckpointError("--labels: the model has no head, so it has no classes to name")
         return replace(description, labels=(), wordnet=(), labels_from="")
     own = Labels(description.labels, description.labels_from, description.wordnet, problem=description.labels_problem)
-    chosen = choose(description.config.num_classes, own, dataset=description.dataset, given=labels)
+    chosen = choose(description.config.num_classes, own, beside=beside, dataset=description.dataset, given=labels)
     return replace(
         description, labels=chosen.names, wordnet=chosen.wordnet, labels_from=chosen.origin, labels_advice=chosen.advice
     )

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.class_names import found_in
 from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
 from model.checkpoints.weights import Stored, open_weights
@@ -42,6 +43,7 @@ class Source:
         opened = [open_weights(file) for file in files]
         first = opened[0]
         self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
+        self._class_names = {where: value for content in opened for where, value in content.names.items()}
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):
             states, names = leave_out(content.states, without)
@@ -115,6 +117,11 @@ class Source:
     def config(self) -> dict[str, Any]:
         """The content of config.json, empty if there is none."""
         return self.json("config.json")
+
+    @property
+    def class_names(self) -> dict[str, Any]:
+        """What may be names of classes beside those that a library reads, by where it stands."""
+        return self._class_names | found_in({"label2id": self.config.get("label2id")}, of="config.json")
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""

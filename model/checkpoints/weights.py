@@ -20,6 +20,7 @@ from torch import Tensor
 
 from model.checkpoints import foreign, pickles
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.class_names import found_in
 from model.checkpoints.files import read_beside, read_json
 from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
@@ -41,6 +42,7 @@ class Weights:
     metadata: dict[str, str] = field(default_factory=dict)
     architecture: str = ""  # as a training script has named it
     arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
+    names: dict[str, Any] = field(default_factory=dict)  # what may be names of classes, by where it stands
 
 
 def open_weights(file: Path) -> Weights:
@@ -74,7 +76,10 @@ def _open_shards(listing: Path, shards: list[Path]) -> Weights:
         opened = open_weights(shard)
         metadata |= opened.metadata
         tensors |= opened.states.get((), {})
-    return Weights(states={(): tensors}, metadata=metadata)
+    about = read_json(listing).get("metadata")
+    if isinstance(about, dict):
+        metadata |= {key: value for key, value in about.items() if isinstance(value, str)}
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
 
 
 def _open_safetensors(path: Path) -> Weights:
@@ -88,7 +93,16 @@ def _open_safetensors(path: Path) -> Weights:
     for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
-    return Weights(states={(): tensors}, metadata=file.metadata() or {})
+    metadata = file.metadata() or {}
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+
+
+def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:
+    """With the names that safetensors' save_model leaves out, because their tensor is in the file under another name.
+    The metadata has that name under each of them.
+    """
+    shared = {name: tensors[kept] for name, kept in metadata.items() if kept in tensors}
+    return shared | tensors
 
 
 def _open_npz(file: Path) -> Weights:
@@ -114,10 +128,13 @@ def _open_pickle(file: Path) -> Weights:
         raise CheckpointError(f"the file holds no state dict{keys}")
     around = content if isinstance(content, dict) else {}
     architecture, arguments = around.get("arch"), around.get("args")
+    if isinstance(arguments, argparse.Namespace):
+        arguments = vars(arguments)
     return Weights(
         states=states,
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
-        arguments=dict(vars(arguments)) if isinstance(arguments, argparse.Namespace) else {},
+        arguments=dict(arguments) if isinstance(arguments, dict) else {},
+        names=found_in(content, of="the file"),
     )
 
 

@@ -117,10 +117,12 @@ def hub_folder(case: str, **config: Any) -> Write:
     return write
 
 
-def training_run(folder: Path, arch: str, state: State, **arguments: Any) -> Path:
+def training_run(
+    folder: Path, arch: str, state: State, *, kind: Callable[..., Any] = argparse.Namespace, **arguments: Any
+) -> Path:
     """What timm's train.py saves, with `state` as the moving average: utils/checkpoint_saver.py."""
     content = {"epoch": 9, "arch": arch, "optimizer": {"state": {0: {"step": torch.tensor(7.0)}}}, "metric": 71.2}
-    content["args"] = argparse.Namespace(**NOT_GIVEN | {"model": arch} | arguments)
+    content["args"] = kind(**NOT_GIVEN | {"model": arch} | arguments)
     worse = {key: tensor + 1 for key, tensor in state.items()}
     torch.save({**content, "state_dict": worse, "state_dict_ema": state}, folder / "model_best.pth.tar")
     return folder / "model_best.pth.tar"

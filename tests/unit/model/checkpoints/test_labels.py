@@ -1,9 +1,12 @@
 """model/checkpoints/labels.py: whose names the classes get, and files with names."""
 
+import argparse
 import json
 import re
 
+import numpy as np
 import pytest
+import torch
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm import IMAGENETS
@@ -11,7 +14,7 @@ from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.imagenet import names_of, version_of
 from model.checkpoints.labels import Labels, choose, read
 from model.checkpoints.load import describe_checkpoint
-from tests.support.altered import GOLDEN, google_file, hub_folder, stated
+from tests.support.altered import GOLDEN, google_file, hub_folder, ones, stated
 
 
 def test_a_guess_of_the_classes_can_be_refused_or_replaced(tmp_path):
@@ -163,3 +166,74 @@ def test_files_that_are_refused_say_why(tmp_path, name, text, message):
         (tmp_path / name).write_bytes(text)
     with pytest.raises(CheckpointError, match=f"cannot be read as labels: .*{message}"):
         read(tmp_path / name)
+
+
+def names_beside(folder, beside):
+    state = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
+    torch.save({"model": state | ones("head", 1000), **beside}, folder / "x.pth")
+    return describe_checkpoint(folder / "x.pth", overrides={"heads": "3"})
+
+
+BIRDS = [f"bird {i:03}" for i in range(1000)]
+INDICES = {name: i for i, name in enumerate(BIRDS)}
+
+
+@pytest.mark.parametrize(
+    ("where", "beside"),
+    [
+        ("class_to_idx", {"class_to_idx": INDICES}),  # of ImageFolder
+        ("idx_to_class", {"idx_to_class": dict(enumerate(BIRDS))}),
+        ("idx2label", {"idx2label": {str(i): name for name, i in INDICES.items()}}),
+        ("classes", {"classes": BIRDS, "labels": [0, 1, 2]}),
+        ("labels", {"labels": BIRDS, "classes": ["bird"]}),
+        ("meta.CLASSES", {"meta": {"CLASSES": tuple(BIRDS)}}),
+        ("hyper_parameters.class_names", {"hyper_parameters": {"class_names": BIRDS}, "categories": BIRDS}),
+        ("args.classes", {"args": argparse.Namespace(classes=BIRDS)}),
+    ],
+)
+def test_names_of_classes_beside_the_weights_are_read(tmp_path, where, beside):
+    described = names_beside(tmp_path, beside)
+    assert described.labels == tuple(BIRDS)
+    assert described.labels_from == f"{where} of the file"
+    assert described.labels_advice == ""
+
+
+@pytest.mark.parametrize(
+    ("where", "beside"),
+    [
+        ("class_to_idx", {"class_to_idx": INDICES | {"bird 007": 8}}),
+        ("class_to_idx", {"class_to_idx": {name: np.int64(i) for name, i in INDICES.items()}}),
+        ("classes", {"classes": np.array(BIRDS)}),
+        ("class_names", {"class_names": BIRDS[:-1]}),
+        ("class_names", {"class_names": [*BIRDS[:-1], " "]}),
+        ("class_names of the file, classes", {"class_names": BIRDS, "classes": BIRDS[::-1]}),
+    ],
+)
+def test_classes_with_names_that_cannot_be_read_are_not_those_of_imagenet(tmp_path, where, beside):
+    described = names_beside(tmp_path, beside)
+    assert described.labels[:2] == ("class 0", "class 1")
+    assert f"may have names of its own, in {where} of the file. --labels FILE" in described.labels_advice
+
+
+@pytest.mark.parametrize(
+    "beside", [{"classes": 1000}, {"labels": [0, 1]}, {"classes": {"weight": torch.ones(1)}}, {"id2label": {}}]
+)
+def test_what_names_no_class_hides_no_names(tmp_path, beside):
+    assert names_beside(tmp_path, beside).labels_from == "ImageNet-1k, by the number of classes"
+
+
+@pytest.mark.parametrize(
+    ("label2id", "id2label", "origin"),
+    [
+        (INDICES, "made up", "label2id of config.json"),
+        (INDICES, None, "label2id of config.json"),
+        ({f"LABEL_{i}": i for i in range(1000)}, None, "ImageNet-1k, by the number of classes"),
+        (INDICES, {str(i): f"fish {i}" for i in range(1000)}, "config.json"),
+    ],
+)
+def test_label2id_names_classes_that_id2label_does_not(tmp_path, label2id, id2label, origin):
+    keys = {} if id2label == "made up" else {"id2label": id2label}
+    folder = hub_folder("huggingface-vit", label2id=label2id, **keys)(tmp_path, 1000)
+    described = describe_checkpoint(folder)
+    assert described.labels_from == origin
+    assert (described.labels[7] == "bird 007") == origin.startswith("label2id")

@@ -210,3 +210,9 @@ def test_a_file_that_refers_to_itself_ends(saved):
     content = {"model": STATE}
     content["self"] = content
     assert "norm.bias" in Source(saved(content)).names
+
+
+def test_blocks_with_a_gap_in_their_numbers_are_refused(saved):
+    state = {name.replace("blocks.1.", "blocks.7."): tensor for name, tensor in STATE.items()}
+    with pytest.raises(CheckpointError, match=r"missing: blocks\.1\.attn"):
+        load_checkpoint(saved({"model": state}), overrides=HEADS)

@@ -1,11 +1,13 @@
 """model/checkpoints/source.py: files of every kind, told apart by content."""
 
 import argparse
+import json
 import pickle
 
 import pytest
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save_file, save_model
+from torch import nn
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.source import Source
@@ -131,3 +133,39 @@ def test_names_change_one_after_the_other_and_no_tensor_hides_another(tmp_path):
     assert {name: tensor.shape for name, tensor in source.tensors().items()} == {"c.weight": (2, 3)}
     with pytest.raises(CheckpointError, match=r"^x\.safetensors has no a\.weight$"):
         source.shape("a.weight")
+
+
+KINDS = ("weight", "bias")
+
+
+def tied_blocks() -> nn.ModuleDict:
+    """Blocks 2 and 3 are blocks 0 and 1."""
+    own = [nn.Linear(2, 2), nn.Linear(2, 2)]
+    return nn.ModuleDict({"blocks": nn.ModuleList([*own, *own]), "norm": nn.LayerNorm(2)})
+
+
+def check_tied(source: Source) -> None:
+    read, state = source.tensors(), tied_blocks().state_dict()
+    assert read.keys() == state.keys()
+    assert source.count(r"blocks\.(\d+)\.") == 4
+    assert all(
+        torch.equal(read[f"blocks.{i}.{kind}"], read[f"blocks.{i + 2}.{kind}"]) for i in (0, 1) for kind in KINDS
+    )
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "pt", "blocks.0.weight": "gone", "note": "blocks"}])
+def test_tensors_that_safetensors_leaves_out_because_they_are_shared(tmp_path, metadata):
+    save_model(tied_blocks(), str(tmp_path / "x.safetensors"), metadata=metadata)
+    check_tied(Source(tmp_path / "x.safetensors"))
+
+
+def test_shared_tensors_of_shards_are_named_in_their_list(tmp_path):
+    """As save_torch_state_dict of huggingface_hub writes it."""
+    kept = {name: tensor for name, tensor in tied_blocks().state_dict().items() if name[7] not in "23"}
+    shared = {f"blocks.{i + 2}.{kind}": f"blocks.{i}.{kind}" for i in (0, 1) for kind in KINDS}
+    for i, name in enumerate(kept):
+        save_file({name: kept[name]}, tmp_path / f"model-{i}.safetensors", metadata={"format": "pt"})
+    listing = {"weight_map": {name: f"model-{i}.safetensors" for i, name in enumerate(kept)}}
+    listing["metadata"] = {"total_size": 48, **shared}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(listing))
+    check_tied(Source(tmp_path))

@@ -42,9 +42,10 @@ def test_mae_cuts_nothing_off_above_224_pixels(saved):
         assert (recipe.size, recipe.resize_size) == ((side, side), (resized, resized))
 
 
-def test_deit_is_cropped_as_its_own_command_line_says(saved):
+@pytest.mark.parametrize("kind", [argparse.Namespace, dict])
+def test_deit_is_cropped_as_its_own_command_line_says(saved, kind):
     """deit datasets.py, build_transform: size = int(args.input_size / args.eval_crop_ratio)."""
-    content = {"model": state_of("deit/checkpoint.pth"), "args": argparse.Namespace(eval_crop_ratio=0.5)}
+    content = {"model": state_of("deit/checkpoint.pth"), "args": kind(eval_crop_ratio=0.5)}
     description = describe_checkpoint(saved(deit=content), overrides=HEADS)
     recipe = description.preprocessing
     assert "If timm made the file, give --set architecture=NAME" in description.advice

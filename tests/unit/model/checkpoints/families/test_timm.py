@@ -1,5 +1,6 @@
 """model/checkpoints/families/timm.py: what timm's own numbers in tests/golden cannot show."""
 
+import argparse
 import json
 
 import pytest
@@ -360,10 +361,11 @@ def test_background_classes_are_cut_off(tmp_path):
 TINY, ROTARY, AVERAGE = "vit_tiny_patch16_224", "vit_small_patch16_dinov3", {"global_pool": "avg"}
 
 
-def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path):
+@pytest.mark.parametrize("kind", [argparse.Namespace, dict])
+def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path, kind):
     """timm's data/config.py, resolve_data_config: arguments go before what is published."""
     given = {"mean": [0.4, 0.5, 0.6], "std": [0.2], "crop_pct": 1.0, "interpolation": "bilinear"}
-    path = training_run(tmp_path, "vit_small_patch16_224", toy(TINY)[1], **given)
+    path = training_run(tmp_path, "vit_small_patch16_224", toy(TINY)[1], kind=kind, **given)
     description = describe_checkpoint(path, overrides=SIZES)
     recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
