@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import save_file
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.files import read_json
 from model.checkpoints.source import Source
 
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}
@@ -131,3 +132,8 @@ def test_names_change_one_after_the_other_and_no_tensor_hides_another(tmp_path):
     assert {name: tensor.shape for name, tensor in source.tensors().items()} == {"c.weight": (2, 3)}
     with pytest.raises(CheckpointError, match=r"^x\.safetensors has no a\.weight$"):
         source.shape("a.weight")
+
+
+def test_json_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "config.json").write_text('{"a": "ö"}', "utf-8-sig")
+    assert read_json(tmp_path / "config.json") == {"a": "ö"}
