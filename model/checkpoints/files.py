@@ -60,7 +60,7 @@ def may_hold_weights(file: str) -> bool:
 def read_json(path: Path) -> dict[str, Any]:
     """Raises CheckpointError unless it is a JSON object."""
     try:
-        content = json.loads(path.read_text())
+        content = json.loads(path.read_text("utf-8-sig"))  # editors on Windows write its mark
     except (ValueError, OSError):
         content = None
     if not isinstance(content, dict):

@@ -190,6 +190,11 @@ def _describe(
         if "score" not in facts.origins:
             description = replace(description, score=resolve_score(facts, description.config.num_classes))
         description = _without_head(description, facts)
+        if family is not native and description.config.num_classes and _lacks_bias(source):
+            description = replace(description, config=replace(description.config, head_bias=False))
+            about_head += (
+                f" {source.names_in_file['head.weight']} has no bias beside it: the head is served without one."
+            )
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
@@ -208,7 +213,7 @@ def _describe(
         description,
         weights=source.chosen,
         unread=tuple(source.unread),
-        advice=" ".join(filter(None, (description.advice, about_head))),
+        advice=" ".join(filter(None, (description.advice, about_head.strip()))),
         problems=tuple(problems),
     )
 
@@ -243,6 +248,11 @@ def _without_head(description: Description, facts: Facts) -> Description:
     if chosen not in (0, classes):
         raise CheckpointError(f"--set num_classes={chosen}: the head has {classes:,} classes; 0 leaves the head out")
     return replace(description, config=replace(description.config, num_classes=chosen))
+
+
+def _lacks_bias(source: Source) -> bool:
+    """Whether the heads are of torch.nn.Linear(bias=False)."""
+    return "head.weight" in source and not {"head.bias", "head_dist.bias"} & {*source.names}
 
 
 def _unknown(source: Source) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import prod
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, first_few
 from model.checkpoints.weights import Place, Stored
 
 KNOWN_BY = (  # that tensor, as the families of model/checkpoints/families/ call it
@@ -107,6 +107,11 @@ def take(states: Mapping[Place, Mapping[str, Stored]], *, file: str, weights: st
         place=place,
         chosen=f"{_called(*chosen)}; the file has {', '.join(others)} too" if others else "",
     )
+    if empty := sorted(name for name, stored in state.items() if stored.shape == (0,) and name.endswith(".weight")):
+        raise CheckpointError(
+            f"{file} has {len(empty)} empty tensors, {first_few(empty)}, as DeepSpeed's ZeRO-3 leaves them: in the "
+            "folder with zero_to_fp32.py, `python zero_to_fp32.py . OTHER` writes the weights whole; give that folder"
+        )
     root = root if found else _shared(state)
     for theirs, stored in state.items():
         inside, ours = _below(_plain(theirs), root)

@@ -158,6 +158,12 @@ def describe(source: Source, facts: Facts) -> Description:
     else:
         score = score_of(source.config, facts, classes)
     config = ViTConfig(**values)
+    grid = grid_of(size, config.patch_size)
+    if kind.interpolates and grid[0] != grid[1] and (config.positions == "learned" or config.relative_bias):
+        raise CheckpointError(
+            f"config.json has the image_size {stated['image_size']}: transformers resizes the positions of "
+            f"{model_type} as if they were square, so those of a rectangle are not supported"
+        )
     # ...ForImageClassification does not use what is for other outputs.
     used = {"pre_logits": config.representation_size, "norm": config.final_norm != "none"}
     if "vision_use_head" in stated:
@@ -170,7 +176,7 @@ def describe(source: Source, facts: Facts) -> Description:
         family="transformers",
         architecture=architecture,
         config=config,
-        grid=grid_of(size, config.patch_size),
+        grid=grid,
         preprocessing=preprocessing,
         labels=labels,
         labels_problem=problem,

@@ -5,6 +5,7 @@ their pixels differ slightly.
 """
 
 import re
+from math import isfinite
 from typing import Any, Literal
 
 from model.checkpoints.facts import Facts
@@ -26,6 +27,14 @@ NO_PIXELS = """
     reduce_labels return_tensors transformers_version
 """
 WITHOUT_EFFECT = frozenset(NO_PIXELS.split())
+
+# Steps, and the values that each needs: `validate_preprocess_arguments` in image_utils.py. null turns a step off.
+STEPS = {
+    "do_resize": ("size", "resample"),
+    "do_center_crop": ("crop_size",),
+    "do_rescale": ("rescale_factor",),
+    "do_normalize": ("image_mean", "image_std"),
+}
 
 # Defaults of the processors: models/*/image_processing_pil_*.py, image_processing_backends.py.
 ALL = {
@@ -88,6 +97,8 @@ def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:
             "from their source"
         )
     named = content.get("image_processor_type") or content.get("feature_extractor_type") or f"{processor}ImageProcessor"
+    if not isinstance(named, str):
+        raise ValueError(f"{FILE} has the image_processor_type {named}, which is not a name")
     defaults = PROCESSORS.get(re.sub(r"(ImageProcessor|FeatureExtractor)(Fast|Pil)?$", "", named))
     if defaults is None:
         raise ValueError(f"{FILE} names {named}, which is not supported")
@@ -95,23 +106,26 @@ def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:
     unknown = [f"{key} {value!r}" for key, value in content.items() if key not in known and not _is_off(key, value)]
     if unknown:
         raise ValueError(f"{FILE} states {', '.join(unknown)}, and it is not known what that changes")
-    stated = {**defaults, **{key: value for key, value in content.items() if value is not None}}
+    stated = {**defaults, **content}
     if not stated["do_resize"] or stated["do_pad"]:
         raise ValueError(f"{FILE} pads or does not resize, but all images must get the same size")
-    mode, resized = _size(stated["size"], square=stated["default_to_square"])
+    for step, values in STEPS.items():
+        if absent := [key for key in values if stated[step] and stated.get(key) is None]:
+            raise ValueError(f"{FILE} has no value of {absent[0]}, which {step} needs")
+    mode, resized = _size("size", stated["size"], square=stated["default_to_square"])
     crop: Literal["center", "none"] = "center" if stated["do_center_crop"] else "none"
     # (pixel * factor - mean) / std is (pixel / 255 - mean / scale) / (std / scale).
-    scale = 255 * stated["rescale_factor"] if stated["do_rescale"] else 255
-    mean, std = (stated["image_mean"], stated["image_std"]) if stated["do_normalize"] else (0, 1)
+    scale = 255 * _factor(stated["rescale_factor"]) if stated["do_rescale"] else 255
+    normalised = stated if stated["do_normalize"] else {"image_mean": 0, "image_std": 1}
     return Preprocessing(
-        size=_size(stated.get("crop_size"))[1] if crop == "center" else resized,
+        size=_size("crop_size", stated["crop_size"])[1] if crop == "center" else resized,
         resize_mode=mode,
         resize_size=resized,
         crop=crop,
         crop_rounding=CROP_ROUNDING,
         interpolation=_interpolation(stated["resample"]),
-        mean=_channels(mean, scale),
-        std=_channels(std, scale),
+        mean=_channels("image_mean", normalised["image_mean"], scale),
+        std=_channels("image_std", normalised["image_std"], scale),
     )
 
 
@@ -120,7 +134,7 @@ def _is_off(key: str, value: Any) -> bool:
     return value is None or (value is False and key.startswith("do_"))
 
 
-def _size(size: Any, *, square: bool = True) -> tuple[Literal["shortest", "squash"], tuple[int, int]]:
+def _size(key: str, size: Any, *, square: bool = True) -> tuple[Literal["shortest", "squash"], tuple[int, int]]:
     """All forms that transformers has written; a single number is a square or the shorter edge."""
     match size:
         case int():
@@ -129,18 +143,33 @@ def _size(size: Any, *, square: bool = True) -> tuple[Literal["shortest", "squas
             return "squash", (height, width)
         case {"height": int(height), "width": int(width), **rest} if not rest:
             return "squash", (height, width)
-        case {"shortest_edge": int(short), **rest} if not rest:
+        case {"shortest_edge": int(short), **rest} if not rest and key == "size":
             return "shortest", (short, short)
-    raise ValueError(f"{FILE} has the size {size}, which is not supported")
+    raise ValueError(f"{FILE} has the {key} {size}, which is not supported")
 
 
 def _interpolation(resample: Any) -> Any:
-    name = RESAMPLE[resample] if resample in range(len(RESAMPLE)) else str(resample).lower().removesuffix("-exact")
+    known = type(resample) is int and resample in range(len(RESAMPLE))
+    name = RESAMPLE[resample] if known else str(resample).lower().removesuffix("-exact")
     if name not in RESAMPLE:
         raise ValueError(f"{FILE} has the resample {resample}, which is not supported")
     return name
 
 
-def _channels(value: Any, scale: float) -> tuple[float, float, float]:
-    red, green, blue = [value] * 3 if isinstance(value, int | float) else value
+def _factor(value: Any) -> float:
+    if not _is_number(value) or not value:
+        raise ValueError(f"{FILE} has the rescale_factor {value}: expected a number such as 0.00392 that is not 0")
+    return float(value)
+
+
+def _channels(key: str, value: Any, scale: float) -> tuple[float, float, float]:
+    """One number for all channels, or one for each of three."""
+    channels = value if isinstance(value, list | tuple) else [value] * 3
+    if len(channels) != 3 or not all(map(_is_number, channels)):
+        raise ValueError(f"{FILE} has the {key} {value}: expected one number, or three for red, green and blue")
+    red, green, blue = channels
     return red / scale, green / scale, blue / scale
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and isfinite(value)

@@ -180,3 +180,20 @@ def test_a_head_that_is_not_served_need_not_be_linear(tmp_path, case):
     more = {f"{head}.3.weight": torch.ones(5, 5), f"{head}.3.bias": torch.ones(5)}
     folder = altered(case, tmp_path, tensors=lambda s: with_more(more)(moved(HEADS[case], f"{head}.1.")(s)))
     assert loaded(folder, case, num_classes="0").labels == ()
+
+
+@pytest.mark.parametrize("case", [*HEADS, "huggingface-deit-teacher"])
+def test_a_linear_head_may_have_no_bias(tmp_path, case):
+    def change(state):
+        return {n: t for n, t in state.items() if not re.fullmatch(rf"({HEADS.get(case)}|\w+_classifier)\.bias", n)}
+
+    own = loaded(altered(case, tmp_path, tensors=change), case)
+    plain = loaded(path_of(GOLDEN / case), case).model
+    for name, tensor in plain.state_dict().items():
+        if re.fullmatch(r"head(_dist)?\.bias", name):
+            tensor.zero_()
+    images = torch.randn(2, 3, *plain.config.image_size)
+    with torch.inference_mode():
+        torch.testing.assert_close(own.model(images), plain(images))
+    assert not own.config.head_bias
+    assert "has no bias beside it: the head is served without one." in own.advice

@@ -206,6 +206,14 @@ def test_empty_tensors_are_dropped_in_every_family(case):
     )
 
 
+@pytest.mark.parametrize("kept", [lambda _: False, lambda name: name != "head.weight", lambda name: "norm" in name])
+def test_what_zero_3_leaves_is_named(saved, kept):
+    """Each rank of DeepSpeed holds a part of every weight, so that the module's own are empty."""
+    state = {name: tensor if kept(name) else torch.zeros(0) for name, tensor in STATE.items()}
+    with pytest.raises(CheckpointError, match=r"has \d+ empty tensors, .*weight.* ZeRO-3 .*zero_to_fp32\.py"):
+        Source(saved(state))
+
+
 def test_a_file_that_refers_to_itself_ends(saved):
     content = {"model": STATE}
     content["self"] = content

@@ -10,6 +10,7 @@ from safetensors.torch import save_file, save_model
 from torch import nn
 
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.files import read_json
 from model.checkpoints.source import Source
 
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}
@@ -169,3 +170,8 @@ def test_shared_tensors_of_shards_are_named_in_their_list(tmp_path):
     listing["metadata"] = {"total_size": 48, **shared}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(listing))
     check_tied(Source(tmp_path))
+
+
+def test_json_may_begin_with_a_byte_order_mark(tmp_path):
+    (tmp_path / "config.json").write_text('{"a": "ö"}', "utf-8-sig")
+    assert read_json(tmp_path / "config.json") == {"a": "ö"}

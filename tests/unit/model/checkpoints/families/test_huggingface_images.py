@@ -52,7 +52,7 @@ OBLONG = {"size": {"shortest_edge": 64}, "crop_size": {"height": 40, "width": 48
         (BIT | {"size": 64, "crop_size": 48}, "shortest", (64, 64), "center", (48, 48), "bicubic", CLIP_MEAN),
         (OBLONG, "shortest", (64, 64), "center", (40, 48), "bilinear", HALF),
         ({"size": [40, 48], "resample": "nearest-exact"}, "squash", (40, 48), "none", (40, 48), "nearest", HALF),
-        ({"size": None, "resample": 1}, "squash", SQUARE, "none", SQUARE, "lanczos", HALF),
+        ({"crop_size": None, "resample": 1}, "squash", SQUARE, "none", SQUARE, "lanczos", HALF),
     ],
 )
 def test_every_form_of_it(content, mode, resize, crop, size, interpolation, mean):
@@ -71,6 +71,34 @@ def test_every_key_of_the_processors_is_read_or_known_to_change_nothing(name):
     keys = {*processor.valid_kwargs.__annotations__, *processor().to_dict()}
     assert keys - {*PROCESSORS[name], "crop_size"} - WITHOUT_EFFECT == set()
     assert described(json.loads(processor().to_json_string())) == described({"do_resize": True}, processor=name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_null_is_what_it_is_for_transformers(name, tmp_path):
+    """A step is off, a value of a step that is done is refused, and any other null changes nothing."""
+    processor = getattr(transformers, f"{name}ImageProcessorPil")
+    sizes = {"size": {"height": 40, "width": 40}, "crop_size": {"height": 30, "width": 30}}
+    content = {**json.loads(processor().to_json_string()), **sizes, "do_center_crop": True}
+    image = Image.fromarray(np.random.default_rng(0).integers(0, 256, (61, 133, 3), dtype=np.uint8))
+    for key in {*PROCESSORS[name], "crop_size", "pad_size", "do_convert_rgb"} - {"do_resize"}:
+        stated = content | {key: None}
+        (tmp_path / FILE).write_text(json.dumps(stated))
+        facts = Facts()
+        recipe = described(stated, facts=facts)
+        try:
+            theirs = processor.from_pretrained(tmp_path)(image, return_tensors="np")["pixel_values"][0]
+        except ValueError:
+            assert f"no value of {key}, which do_" in facts.missing[0]
+            continue
+        assert not facts.missing, key
+        pixels, _ = preprocess(image, image_spec(recipe))
+        ours = ((pixels / 255 - recipe.mean) / recipe.std).transpose(2, 0, 1)
+        assert ours.shape == theirs.shape, key
+        assert np.abs(ours / np.abs(theirs).max() - theirs / np.abs(theirs).max()).max() < 1e-5, key
+    stated = content | {"do_resize": None}
+    facts = Facts()
+    described(stated, facts=facts)
+    assert "does not resize" in facts.missing[0]
 
 
 def test_steps_that_are_not_done_and_keys_that_change_nothing_do_not_matter():
@@ -101,8 +129,18 @@ def test_mean_and_std_are_of_pixels_between_0_and_1(content, mean, std):
         ({"do_resize": False}, "pads or does not resize"),
         ({"do_pad": True}, "pads or does not resize"),
         ({"size": {"shortest_edge": 20, "longest_edge": 40}}, "size {'shortest_edge': 20, 'longest_edge': 40}"),
-        ({"do_center_crop": True}, "size None"),
+        ({"do_center_crop": True}, "no value of crop_size, which do_center_crop needs"),
+        ({"do_center_crop": True, "crop_size": {"shortest_edge": 9}}, "the crop_size {'shortest_edge': 9}, which"),
         ({"resample": 7}, "resample 7"),
+        ({"resample": 3.0}, "resample 3.0, which is not supported"),
+        ({"image_mean": ["0.5", "0.5", "0.5"]}, "the image_mean ['0.5', '0.5', '0.5']: expected one number, or three"),
+        ({"image_mean": [0.5] * 4}, "the image_mean [0.5, 0.5, 0.5, 0.5]: expected one number, or three"),
+        ({"image_std": [0.5]}, "the image_std [0.5]: expected one number, or three for red, green and blue"),
+        ({"image_std": float("nan")}, "the image_std nan: expected one number"),
+        ({"image_std": 0}, "std"),
+        ({"rescale_factor": 0}, "the rescale_factor 0: expected a number"),
+        ({"rescale_factor": "0.1"}, "the rescale_factor 0.1: expected a number"),
+        ({"image_processor_type": ["ViTImageProcessor"]}, "the image_processor_type ['ViTImageProcessor'], which is"),
         ({"do_flip_channel_order": True}, "states do_flip_channel_order True, and it is not known"),
         ({"crop_pct": 0.9, "offset": False}, "states crop_pct 0.9, offset False, and it is not known"),
         ({"auto_map": {"AutoImageProcessor": "own.Own"}}, "states auto_map {'AutoImageProcessor': 'own.Own'}, and it"),

@@ -78,6 +78,50 @@ def test_dinov2_without_registers_where_there_may_be_some(tmp_path, end):
     assert difference(getattr(transformers, f"Dinov2WithRegisters{end}")(config), tmp_path) < TOLERANCE
 
 
+OBLONG = {**SIZES, "image_size": [16, 36]}  # 4 by 9 patches, whose number is a square
+RELATIVE, ABSOLUTE = {"use_relative_position_bias": True}, {"use_absolute_position_embeddings": True}
+SHARED = {"use_shared_relative_position_bias": True}
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"),
+    [("Dinov2", {}), ("Dinov2WithRegisters", {})]
+    + [(kind, stated) for kind in ("Beit", "Data2VecVision") for stated in (RELATIVE, ABSOLUTE, SHARED)],
+)
+def test_positions_of_a_rectangle_that_transformers_takes_for_a_square_are_refused(tmp_path, kind, stated):
+    config = getattr(transformers, f"{kind}Config")(**OBLONG, **stated)
+    saved(getattr(transformers, f"{kind}ForImageClassification")(config), tmp_path)
+    with pytest.raises(CheckpointError, match=r"has the image_size \[16, 36\]: transformers resizes the positions of"):
+        load_checkpoint(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "stated"),
+    [
+        ("Dinov2", {"image_size": [20, 23]}),  # of the same patches as a square
+        ("Beit", {}),  # without positions
+        ("DINOv3ViT", {}),
+        ("ViT", {}),
+        ("DeiT", {}),
+        ("IJepa", {}),
+    ],
+)
+def test_other_networks_of_rectangles_are_those_of_transformers(tmp_path, kind, stated):
+    config = getattr(transformers, f"{kind}Config")(**{**OBLONG, **stated}, num_labels=2)
+    end = "Model" if kind == "DINOv3ViT" else "ForImageClassification"
+    model = getattr(transformers, f"{kind}{end}")(config)
+    saved(model, tmp_path)
+    height, width = config.image_size
+    sized = {"size": {"height": height, "width": width}}
+    transformers.ViTImageProcessorPil(**sized).save_pretrained(tmp_path)
+    ours = load_checkpoint(tmp_path)
+    images = torch.randn(2, 3, *ours.config.image_size, generator=torch.Generator().manual_seed(1))
+    with torch.inference_mode():
+        out = model(images)
+        theirs = out.logits if "logits" in out else out.pooler_output
+        assert ((ours.model(images) - theirs).abs().max() / theirs.abs().max()).item() < TOLERANCE
+
+
 @pytest.mark.parametrize("kind", ["ViT", "DeiT"])
 def test_poolers_of_every_activation_and_width(tmp_path, kind):
     assert OF_POOLERS.keys() <= ACT2CLS.keys()
