@@ -67,7 +67,7 @@ def test_nothing_of_it_is_left_behind():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
 def test_it_ends_when_make_is_killed():
-    """`run` returns when nobody holds the output any more; the child would for a minute."""
+    """`run` returns when no process has the output open; the child would for a minute."""
     done = run(MADE)
     assert done.returncode == -signal.SIGKILL
     assert done.stdout.strip().isdecimal()

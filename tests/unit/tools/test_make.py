@@ -110,5 +110,5 @@ def test_make_has_the_server_as_its_child_and_hands_sigterm_on(tmp_path):
         assert make.stdout
         assert make.stdout.readline() == f"{make.pid} my a -m app\n"
         make.send_signal(signal.SIGTERM)
-        assert make.stdout.read() == ""  # at its end nobody holds the pipe, so the server is gone too
+        assert make.stdout.read() == ""  # the pipe ends when the server is gone too
     assert make.returncode == -signal.SIGTERM
