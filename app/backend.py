@@ -63,9 +63,10 @@ class Backend:
 
     async def watch_weights(self) -> None:
         """Fail the service when the file of the weights is written to. Runs until cancelled."""
+        in_a_thread = asyncio.get_running_loop().run_in_executor  # the file may lie on a network
         while True:
             await asyncio.sleep(WATCH_S)
-            if await asyncio.to_thread(self.bundle.weights_changed):  # it may lie on a network
+            if await in_a_thread(None, self.bundle.weights_changed):
                 self.runner.fail(CHANGED)
 
     def stop(self) -> None:
