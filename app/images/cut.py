@@ -1,7 +1,7 @@
 """Whether a file that cannot be decoded ends before its image does, as after an upload or a download that broke off.
 
-Each type says in its own way how long a file is. What is not known to be cut is broken, which another upload of the
-same file will not mend.
+Each type says in its own way how long a file is. Any other file that cannot be decoded is broken: another upload of the
+same file will not help.
 """
 
 import re

@@ -39,7 +39,7 @@ class Source:
         self.names_in_file: dict[str, str] = {}  # by the names that tensors have now; messages use them
         self.beside: set[str] = set()  # names, as they are at first, of tensors that stand beside the network
         self.foreign_head = ""  # what the file calls a head that stands beside the network under another name
-        self.unread: list[str] = []  # names in the file of what is no weight
+        self.unread: list[str] = []  # names in the file of counters, losses and metrics
         opened = [open_weights(file) for file in files]
         first = opened[0]
         self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments

@@ -150,6 +150,7 @@ def head(pixels: np.ndarray, **more: Any) -> dict[str, Any]:
         ({"outputs": [{"name": "scores", "parameters": {"binary_data": 1}}]}, "binary_data must be true or false"),
         ({"model_name": "other"}, "The request names the model 'other', and its path 'shapes'"),
         ({"model": "shapes"}, "model is not a member of a request"),
+        ({"model_version": "7"}, "model_version is not a member of a request"),
         ({"parameters": {"triton_x": 1}}, "triton_x is not a parameter of a request"),
         ({"parameters": {"timeout": "soon"}}, "timeout must be a whole number"),
         ({"parameters": {"attention": "yes"}}, "attention must be true or false"),

@@ -68,7 +68,6 @@ class Head(Part):
 
     id: StrictStr | None = None
     model_name: Name | None = None  # KServe's own client repeats the path so
-    model_version: Name | None = None
     inputs: list[InputTensor] = Field(min_length=1, fail_fast=True)
     outputs: Annotated[list[RequestedOutput], Field(fail_fast=True)] | None = None
 
