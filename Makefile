@@ -61,51 +61,51 @@ lint: $(VENV)/.dev  ## run ruff
 
 check: lint  ## run ruff and mypy, and name the tables that are older than the code
 	$(BIN)/mypy
-	$(BIN)/python -m tests.benchmarks.age
+	$(BIN)/python -m lab.benchmarks.age
 
 format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev $(BENCH)/openvino/.installed  ## measure, and rewrite the benchmark tables in docs/
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m lab.benchmarks
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
-	$(BIN)/python -m tests.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
+	$(BIN)/python -m lab.benchmarks.servers $(GROUPS) $(if $(REQUESTS),--requests $(REQUESTS))
 
 faults: $(VENV)/.dev  ## [FAULTS="name ..."]: seed faults into a copy of the code, and see whether the tests find each
-	$(BIN)/python -m tests.faults $(FAULTS)
+	$(BIN)/python -m lab.faults $(FAULTS)
 
 catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a server, so many times
-	$(BIN)/python -m tests.load.catalogue $(ROUNDS)
+	$(BIN)/python -m lab.load.catalogue $(ROUNDS)
 
 mutation: $(VENV)/.dev  ## [SECONDS=600]: send images with changed bytes to a server
-	$(BIN)/python -m tests.load.mutation $(SECONDS)
+	$(BIN)/python -m lab.load.mutation $(SECONDS)
 
 fuzz: $(VENV)/.fuzz  ## fuzz the decoder with atheris for ten minutes
-	$(BIN)/python -m tests.load.fuzz_decode -max_total_time=600
+	$(BIN)/python -m lab.load.fuzz_decode -max_total_time=600
 
 wire: $(VENV)/.dev  ## [SECONDS=600]: send broken HTTP to a server, and bodies that exceed every limit
-	$(BIN)/python -m tests.load.wire $(or $(SECONDS),600)
-	$(BIN)/python -m tests.load.bodies
+	$(BIN)/python -m lab.load.wire $(or $(SECONDS),600)
+	$(BIN)/python -m lab.load.bodies
 
 schema: $(VENV)/.dev  ## [SECONDS=600]: test the API against its OpenAPI description with schemathesis
-	$(BIN)/python -m tests.load.schema $(or $(SECONDS),600)
+	$(BIN)/python -m lab.load.schema $(or $(SECONDS),600)
 
 overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacity; rewrites the table in docs/operations.md
-	$(BIN)/python -m tests.load.overload $(SECONDS)
+	$(BIN)/python -m lab.load.overload $(SECONDS)
 
 soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the table in docs/operations.md
-	$(BIN)/python -m tests.load.soak $(SECONDS)
+	$(BIN)/python -m lab.load.soak $(SECONDS)
 
 rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy; rewrites the table in docs/deployment.md
-	$(BIN)/python -m tests.load.rolling
+	$(BIN)/python -m lab.load.rolling
 
-parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites tests/parity/parity.json and docs/checkpoints.md
-	$(PARITY)/bin/python -m tests.parity $(PEERS)
+parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites lab/parity/parity.json and docs/checkpoints.md
+	$(PARITY)/bin/python -m lab.parity $(PEERS)
 
 study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites tables in docs/learning.md
-	$(BIN)/python -m tests.study $(EXPERIMENTS)
+	$(BIN)/python -m lab.study $(EXPERIMENTS)
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE="$(BUNDLE)" \
@@ -153,7 +153,7 @@ $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PARITY)/bin/python -m pip install --quiet --no-deps --group parity-peers
 	touch $@
 
-$(BENCH)/%/.installed: tests/benchmarks/requirements/%.txt
+$(BENCH)/%/.installed: lab/benchmarks/requirements/%.txt
 	$(PYTHON) -m venv $(BENCH)/$*
 	$(BENCH)/$*/bin/python -m pip install --quiet "pip>=25.1"
 	$(BENCH)/$*/bin/python -m pip install --quiet --requirement $<

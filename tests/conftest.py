@@ -25,9 +25,9 @@ from app.main import create_app
 from app.settings import DEMO_BUNDLE, Settings
 from app.telemetry.metrics import Metrics
 from model.shapes import LABELS, draw
-from tests.benchmarks.server import running
 from tests.catalogue import case
 from tests.support.redis_server import RedisServer, running_redis
+from tests.support.server import running
 
 Once = Callable[[str, Callable[[Path], object]], Path]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.page import block
+from tests.support.pages import block
 
 FOREIGN = {
-    "app": {"model", "export", "tests", "torch", "onnx", "onnxscript", "safetensors", "transformers"},
-    "model": {"app", "export", "tests", "onnx", "onnxruntime", "openvino", "fastapi", "starlette", "uvicorn"},
-    "export": {"tests", "fastapi", "starlette", "uvicorn"},
+    "app": {"model", "export", "lab", "tests", "torch", "onnx", "onnxscript", "safetensors", "transformers"},
+    "model": {"app", "export", "lab", "tests", "onnx", "onnxruntime", "openvino", "fastapi", "starlette", "uvicorn"},
+    "export": {"lab", "tests", "fastapi", "starlette", "uvicorn"},
 }
 
 # The rooms of app/, from the socket inward. Each imports only rooms that stand after it, and the client no other.
@@ -141,7 +141,7 @@ def test_the_service_answers_without_torch_and_without_telemetry():
     """Every heavy package of the other half is made impossible to import; then an image is classified. OpenVINO would
     import what reports to its makers.
     """
-    blocked = sorted((FOREIGN["app"] - {"tests"}) | {"sympy", "tqdm"})
+    blocked = sorted((FOREIGN["app"] - {"lab", "tests"}) | {"sympy", "tqdm"})
     code = f"""
 import sys
 for name in {blocked}: sys.modules[name] = None

@@ -13,16 +13,17 @@ import yaml
 from app.errors import ServiceError
 from app.settings import DEMO_BUNDLE, VERSION, Settings
 from app.stores.memory import bytes_of
+from lab.benchmarks.__main__ import BENCHMARKS
+from lab.benchmarks.age import HOT_PATH
+from lab.benchmarks.figures import FIGURES, MARK
+from lab.benchmarks.page import BLOCK, PAGES, blocks, table, written
+from lab.benchmarks.record import head, read_record, record_paths
+from lab.benchmarks.servers.__main__ import TABLES
+from lab.study.__main__ import EXPERIMENTS
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
-from tests.benchmarks.__main__ import BENCHMARKS
-from tests.benchmarks.age import HOT_PATH
-from tests.benchmarks.figures import FIGURES, MARK
-from tests.benchmarks.page import BLOCK, PAGES, block, blocks, table, written
-from tests.benchmarks.record import head, read_record, record_paths
-from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import forms, naming
-from tests.study.__main__ import EXPERIMENTS
+from tests.support.pages import block
 from tests.support.records import make_maps, make_record
 from tests.support.specs import preparer_of, spec_of
 
@@ -124,14 +125,14 @@ def test_the_code_page_names_every_folder():
     files = [path for path in tracked("app", "export", "model") if path.suffix in CODE and path.name != "__init__.py"]
     top = {str(path) for path in files if str(path.parent) == "app"}
     folders = {path.parent for path in files} - {Path("app")}
-    folders |= {Path(*path.parts[:2]) for path in tracked("tests") if len(path.parts) > 2}
+    folders |= {Path(*path.parts[:2]) for path in tracked("tests", "lab") if len(path.parts) > 2}
     listed = [cells[0].strip("`") for cells in rows(block("folders", Path("docs/code.md")))]
     assert sorted(listed) == sorted(top | {f"{folder}/" for folder in folders} | {"docker/"})
 
 
 def test_files_that_a_page_names_exist():
     text = README + "".join(page.read_text() for page in PAGES)
-    named = re.findall(r"`((?:app|export|model|tests|docker)/[\w./-]*)`", text)
+    named = re.findall(r"`((?:app|export|model|tests|lab|docker)/[\w./-]*)`", text)
     assert [name for name in named if not Path(name).exists()] == []
 
 

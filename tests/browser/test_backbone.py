@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.server import running
 from tests.browser.stage import asked, link, settle
+from tests.support.server import running
 
 OF_CLASSES = "#labels [value=evidence] [value=positive_evidence] #cover-part #receipt-part #lens-part #verify-part"
 

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from tests.benchmarks.server import running
+from tests.support.server import running
 
 CALL = """async ([address, headers, file]) => {
     const body = Uint8Array.from(atob(file), (c) => c.charCodeAt(0));

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.server import running
 from tests.browser.stage import address, link, settle, shown, visible
+from tests.support.server import running
 
 
 @pytest.fixture(scope="module")

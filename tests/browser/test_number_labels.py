@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.benchmarks.server import running
 from tests.browser.stage import address, link, served, settle
+from tests.support.server import running
 
 
 @pytest.fixture

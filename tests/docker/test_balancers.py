@@ -10,7 +10,7 @@ import pytest
 
 from app.server import KEEP_ALIVE_S
 from app.settings import Settings
-from tests.load.balancers import BALANCERS, nginx_file
+from tests.support.balancers import BALANCERS, nginx_file
 from tests.support.listener import keeping_posts
 
 NGINX = Path("docker/nginx.conf").read_text()

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.benchmarks.server import Server, free_port, is_ready, started
+from tests.support.server import Server, free_port, is_ready, started
 
 NAME = "vit-serve-test"
 CHECKPOINT = "tests/golden/checkpoints/huggingface-vit"

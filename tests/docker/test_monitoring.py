@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.errors import ServiceError
 from app.telemetry.metrics import STAGES
-from tests.benchmarks.server import free_port, running, started
+from tests.support.server import free_port, running, started
 
 FOLDER = Path("docker/kubernetes/monitoring")
 RULES = yaml.safe_load((FOLDER / "alerts.yaml").read_text())["spec"]

@@ -7,12 +7,12 @@ from typing import NamedTuple
 import httpx
 import pytest
 
-from tests.benchmarks.pictures import jpeg
-from tests.benchmarks.server import PATIENT, Server
-from tests.load.balancers import BALANCERS, balanced
-from tests.load.replicas import Replica, kill_at_work, restart_all
-from tests.load.traffic import steady
+from tests.support.balancers import BALANCERS, balanced
+from tests.support.pictures import jpeg
 from tests.support.processes import eventually
+from tests.support.replicas import Replica, kill_at_work, restart_all
+from tests.support.server import PATIENT, Server
+from tests.support.traffic import steady
 
 BODY_LIMIT = 32 * 2**20
 RATE = 10.0

@@ -11,9 +11,9 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from tests.benchmarks.page import block
-from tests.benchmarks.server import free_port, running
-from tests.load.balancers import BALANCERS, listening
+from tests.support.balancers import BALANCERS, listening
+from tests.support.pages import block
+from tests.support.server import free_port, running
 
 NGINX = """
 daemon off;

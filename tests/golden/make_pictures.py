@@ -15,8 +15,8 @@ from playwright.sync_api import sync_playwright
 
 from app.main import create_app
 from model.shapes import LABELS, draw
-from tests.benchmarks.server import running
 from tests.browser.stage import settle
+from tests.support.server import running
 
 SAMPLES, DOCS = Path("app/page/samples"), Path("docs")
 SAMPLE_SCENES = (

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.benchmarks.server import running
+from tests.support.server import running
 
 KEY = "a-key"
 

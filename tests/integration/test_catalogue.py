@@ -9,7 +9,6 @@ from PIL import Image, JpegImagePlugin
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import PARSERS, Limits, opened
 from app.images.preparer import Preparer
-from tests.benchmarks.server import family
 from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 from tests.catalogue.foreign import cases as foreign
@@ -17,6 +16,7 @@ from tests.catalogue.jpegs import jpeg
 from tests.catalogue.json_bodies import JsonBody, bodies
 from tests.integration.conftest import check_problem
 from tests.support.saboteur import CRASH, SPIN, Saboteur
+from tests.support.server import family
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=lambda case: case.name)

@@ -16,10 +16,10 @@ from PIL import Image
 
 from app.client.client import Client, ServiceProblem
 from app.client.command import main
+from lab.load import bulk
 from model.demo.__main__ import write_images
 from tests.integration.conftest import KEY
-from tests.load import bulk
-from tests.load.replicas import Replica
+from tests.support.replicas import Replica
 
 PICTURE = Path("docs/star.jpg")
 

@@ -108,7 +108,7 @@ def placed(once: Once, golden_bundle, in_half, on_stand_in_gpu):
     def ask(out: Path) -> None:
         folders = [*map(golden_bundle, CASES), *map(in_half, IN_HALF)]
         files = [str(folder / name) for folder in folders for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
-        out.write_text(on_stand_in_gpu("-m", "tests.gpu.placement", *files))
+        out.write_text(on_stand_in_gpu("-m", "lab.gpu.placement", *files))
 
     return json.loads(once("placed.json", ask).read_text())
 

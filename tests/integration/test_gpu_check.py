@@ -1,4 +1,4 @@
-"""tests/gpu: the parts that need no GPU, on the CPU with the demo bundle."""
+"""lab/gpu: the parts that need no GPU, on the CPU with the demo bundle."""
 
 import json
 
@@ -6,8 +6,8 @@ import pytest
 
 from app.bundle import load_bundle
 from app.settings import DEMO_BUNDLE
-from tests.gpu import bundles, check, parity, scarcity, serving
-from tests.gpu.bundles import Place
+from lab.gpu import bundles, check, parity, scarcity, serving
+from lab.gpu.bundles import Place
 
 
 @pytest.fixture(autouse=True)

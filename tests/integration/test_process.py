@@ -18,10 +18,9 @@ import pytest
 from app.errors import CannotStart
 from app.main import create_app
 from app.settings import DEMO_BUNDLE, Settings
-from tests.benchmarks.peak import peak_mib
-from tests.benchmarks.server import running
-from tests.load.connection import Connection, file_part, form, post
-from tests.load.server import reset_peak
+from tests.support.connection import Connection, file_part, form, post
+from tests.support.peak import peak_mib, reset_peak
+from tests.support.server import running
 
 
 def test_it_serves_many_clients_and_leaves_no_file_behind(tmp_path, monkeypatch, star):

@@ -19,9 +19,9 @@ from app.stores.envelope import VERSION, seal
 from app.stores.id import new_id
 from app.stores.redis import RedisStore
 from app.telemetry.metrics import Metrics
-from tests.benchmarks.server import free_port
 from tests.support.records import make_prepared, make_record
 from tests.support.redis_server import RedisServer
+from tests.support.server import free_port
 
 MODEL = "ab" * 32
 pytestmark = pytest.mark.anyio

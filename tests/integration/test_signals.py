@@ -10,12 +10,11 @@ import httpx
 import pytest
 from PIL import Image
 
-from tests.benchmarks.load import HOST
-from tests.benchmarks.server import Process, is_ready, running
 from tests.integration.conftest import metric
-from tests.load.connection import Connection, message
+from tests.support.connection import Connection, message
 from tests.support.faulty_server import RUN_ENDS
 from tests.support.processes import eventually
+from tests.support.server import HOST, Process, is_ready, running
 
 SLOW = "tests.support.faulty_server"  # two seconds for each run
 DECODED = 'vit_stage_seconds_count{stage="decode"}'

@@ -5,8 +5,8 @@ import json
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from tests.benchmarks.server import running
 from tests.support.listener import keeping_posts
+from tests.support.server import running
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 

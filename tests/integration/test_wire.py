@@ -7,10 +7,10 @@ from contextlib import ExitStack
 import httpx
 import pytest
 
-from tests.benchmarks.server import Process, free_port, running
 from tests.integration.conftest import metric
-from tests.load.connection import Answer, Connection, message, post
+from tests.support.connection import Answer, Connection, message, post
 from tests.support.processes import eventually
+from tests.support.server import Process, free_port, running
 
 RECEIVE_S = 2
 ORIGIN = "https://app.example"

@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from tests.parity.comparison import randomise
+from lab.parity.comparison import randomise
 
 SMALL: dict[str, Any] = {"embed_dim": 24, "depth": 2, "num_heads": 3, "img_size": 32, "patch_size": 8, "num_classes": 5}
 CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {  # architecture, arguments, preprocessing

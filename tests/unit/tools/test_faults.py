@@ -1,12 +1,12 @@
-"""tests/faults: that every fault can still be put into the code."""
+"""lab/faults: that every fault can still be put into the code."""
 
 import ast
 from pathlib import Path
 
 import pytest
 
-from tests.faults.__main__ import seeded
-from tests.faults.catalogue import FAULTS
+from lab.faults.__main__ import seeded
+from lab.faults.catalogue import FAULTS
 
 
 @pytest.mark.parametrize("name", FAULTS)

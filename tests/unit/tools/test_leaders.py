@@ -1,6 +1,6 @@
-"""tests/benchmarks/leaders.py: which servers the pages name."""
+"""lab/benchmarks/leaders.py: which servers the pages name."""
 
-from tests.benchmarks import leaders
+from lab.benchmarks import leaders
 
 RATE, COMMON = leaders.RATE, leaders.COMMON
 

@@ -1,4 +1,4 @@
-"""tests/benchmarks/load.py, against a server of a few lines."""
+"""lab/benchmarks/load.py, against a server of a few lines."""
 
 import asyncio
 import time
@@ -6,8 +6,9 @@ from itertools import repeat
 
 import pytest
 
-from tests.benchmarks import load
-from tests.load.connection import post
+from lab.benchmarks import load
+from tests.support.arrivals import arrivals
+from tests.support.connection import post
 
 REQUEST = post(b"picture")
 GOOD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
@@ -62,7 +63,7 @@ def test_a_closed_loop_ends_at_a_refusal():
 def test_an_open_loop_times_from_when_a_request_was_due():
     """The server blocks the loop that also sends, so each request due meanwhile has waited since it was due."""
     stop = 0.2
-    due = list(load.arrivals(0.1, 400))
+    due = list(arrivals(0.1, 400))
 
     async def stall(number):
         if number == 1:
@@ -76,7 +77,7 @@ def test_an_open_loop_times_from_when_a_request_was_due():
 
 def test_an_open_loop_counts_every_other_outcome(monkeypatch):
     monkeypatch.setattr(load, "PATIENCE_S", 0.05)
-    due = list(load.arrivals(0.05, 400))
+    due = list(arrivals(0.05, 400))
 
     async def fickle(number):
         match number:

@@ -1,4 +1,4 @@
-"""tests/benchmarks/maps/: each method of others, by what defines it."""
+"""lab/benchmarks/maps/: each method of others, by what defines it."""
 
 import copy
 
@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from lab.benchmarks.maps.gradients import generic_attribution, input_times_gradient, integrated_gradients
+from lab.benchmarks.maps.methods import occlusion
+from lab.benchmarks.maps.passes import AttnLrp, CpLrp, Rules, run
 from model.vit import VisionTransformer
-from tests.benchmarks.maps.gradients import generic_attribution, input_times_gradient, integrated_gradients
-from tests.benchmarks.maps.methods import occlusion
-from tests.benchmarks.maps.passes import AttnLrp, CpLrp, Rules, run
 from tests.support.toy import toy_checkpoint
 
 LABELS = torch.tensor([4, 1])

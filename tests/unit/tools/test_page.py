@@ -1,8 +1,8 @@
-"""tests/benchmarks/page.py and tests/parity/summary.py: pages are written from the records."""
+"""lab/benchmarks/page.py and lab/parity/summary.py: pages are written from the records."""
 
-from tests.benchmarks.page import table, written
-from tests.benchmarks.record import read_record, record_paths, rows_of
-from tests.parity import record, summary
+from lab.benchmarks.page import table, written
+from lab.benchmarks.record import read_record, record_paths, rows_of
+from lab.parity import record, summary
 
 TREE = "<!-- tree -->\nas it is\n<!-- /tree -->\n"
 

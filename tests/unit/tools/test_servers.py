@@ -1,13 +1,13 @@
-"""tests/benchmarks/servers: what the comparison makes of what it measures, and that it can go on."""
+"""lab/benchmarks/servers: what the comparison makes of what it measures, and that it can go on."""
 
 from contextlib import nullcontext
 
 import pytest
 
-from tests.benchmarks.servers import comparison
-from tests.benchmarks.servers.comparison import Comparison, Finding, equal_table, servers_table
-from tests.benchmarks.servers.contenders import PLAIN_GRAPH, Contender
-from tests.benchmarks.servers.stage import check
+from lab.benchmarks.servers import comparison
+from lab.benchmarks.servers.comparison import Comparison, Finding, equal_table, servers_table
+from lab.benchmarks.servers.contenders import PLAIN_GRAPH, Contender
+from lab.benchmarks.servers.stage import check
 
 
 def finding(server: str, graph: str, rates: list[float], *groups: str) -> Finding:

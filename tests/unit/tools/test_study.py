@@ -1,11 +1,11 @@
-"""tests/study: every experiment has the runs that its table reads, and judging images choose nothing."""
+"""lab/study: every experiment has the runs that its table reads, and judging images choose nothing."""
 
 import pytest
 import torch
 
-from tests.study import transfer
-from tests.study.__main__ import EXPERIMENTS
-from tests.study.task import Task
+from lab.study import transfer
+from lab.study.__main__ import EXPERIMENTS
+from lab.study.task import Task
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS.values(), ids=list(EXPERIMENTS))

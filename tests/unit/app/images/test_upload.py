@@ -4,8 +4,7 @@ import os
 import pytest
 
 from app.images.upload import LARGEST_BLOCK_BYTES, START_BYTES, Upload
-from tests.benchmarks.peak import peak_mib
-from tests.load.server import reset_peak
+from tests.support.peak import peak_mib, reset_peak
 
 MIB = 2**20
 EDGES = [n + d for n in (START_BYTES, 2 * START_BYTES, 4 * START_BYTES, 3 * LARGEST_BLOCK_BYTES) for d in (-1, 0, 1)]

@@ -1,0 +1,68 @@
+"""Numbers of records in running text. Each stands before a comment with its name: `608<!-- MiB of ViT-B/16 -->`."""
+
+import re
+from collections.abc import Callable
+
+from lab.benchmarks.record import number, read_record, record_paths, rows_of
+
+MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
+EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
+LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
+HOTTEST, MASS, INSERTION = "hottest patch on the shape, %", "mass on the shape, %", "insertion area"
+CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
+READY, START = "resident when ready, MiB", "second start, s"
+
+
+def fill(text: str) -> str:
+    """A page with the number before each comment as its record has it. Raises KeyError for a name that is not here."""
+    return MARK.sub(lambda found: f"{FIGURES[found[2]]()}<!-- {found[2]} -->", text)
+
+
+def cell(record: str, row: str, column: str, **others: str) -> str | float:
+    """Of the first row that begins with `row`, and has `others` in these columns."""
+    rows = [found for found in rows_of(record) if others.items() <= found.items()]
+    return next(found[column] for found in rows if str(next(iter(found.values()))).startswith(row))
+
+
+def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Callable[[], str]:
+    """The first number of a cell."""
+    return lambda: f"{number(cell(record, row, column, **others)):.{digits}f}"
+
+
+def gain(record: str, row: str, over: str, column: str, digits: int) -> Callable[[], str]:
+    """By how much a row is above another in a column."""
+    return lambda: f"{number(cell(record, row, column)) - number(cell(record, over, column)):.{digits}f}"
+
+
+def deletion_gain() -> str:
+    """Of evidence over attention and every method with a backward pass: the least."""
+    column = "deletion area"
+    backward = ("AttnLRP", "CP-LRP", "Chefer", "positive attention", "GradCAM", "input x", "integrated")
+    least = min(number(cell("maps", other, column)) for other in (LAST_LAYER, ROLLOUT, *backward))
+    return f"{least - number(cell('maps', EVIDENCE, column)):.3f}"
+
+
+def hottest_span() -> str:
+    """Points between the maps of attention and evidence."""
+    maps = (LAST_LAYER, ROLLOUT, EVIDENCE, "evidence of the true label", POSITIVE)
+    shares = [number(cell("maps", name, HOTTEST)) for name in maps]
+    return f"{max(shares) - min(shares):.1f}"
+
+
+FIGURES: dict[str, Callable[[], str]] = {
+    "MiB of the demo": of("memory", "demo", READY),
+    "seconds until the demo is ready": of("memory", "demo", START, 1),
+    "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
+    "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
+    REQUESTS: lambda: str(read_record(record_paths()["servers"]).head[REQUESTS]),
+    "images of the maps": of("maps", ROLLOUT, "images"),
+    "mass of rollout": of("maps", ROLLOUT, MASS, 1),
+    "deletion of evidence": deletion_gain,
+    "deletion of positive evidence": gain("maps", POSITIVE, EVIDENCE, "deletion area", 3),
+    "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
+    "hottest of AttnLRP": gain("maps", "AttnLRP", EVIDENCE, HOTTEST, 1),
+    "between attention and evidence": hottest_span,
+    "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
+    "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
+    "correlation under a blur": of("what_if", EVIDENCE, CORRELATION, 2, fill="blur"),
+}

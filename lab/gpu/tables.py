@@ -1,0 +1,41 @@
+"""The tables of the pages that only a machine with a GPU can measure, from what `lab.gpu.check` wrote beside this."""
+
+import json
+from pathlib import Path
+
+from lab.benchmarks.record import Rows
+
+BATCHES = (1, 8, 64, 256)
+COLUMNS = ("answer", "replicas", "connections", "images/s", "p50, ms", "p99, ms")
+SAME_LOAD = 32  # connections of a replica
+
+
+def gpu_tables() -> dict[str, Rows]:
+    """By name of their block."""
+    return {"runs on a GPU": runs(), "served by a GPU": served()}
+
+
+def runs() -> Rows:
+    rows = _rows("speed", "runs")
+    return [
+        {
+            "images": batch,
+            **{
+                f"{what}, {column}": next(r[column] for r in rows if (r["graph"], r["batch"]) == (graph, batch))
+                for graph, what in (("classify", "labels"), ("explain", "labels and maps"))
+                for column in ("recorded, ms", "images/s", "images/s with copies")
+            },
+        }
+        for batch in BATCHES
+    ]
+
+
+def served() -> Rows:
+    one = [{**row, "replicas": 1} for row in _rows("served", "rates") if row["connections"] == SAME_LOAD]
+    rows = sorted([*one, *_rows("replicas", "rates")], key=lambda row: str(row["answer"]))
+    return [{column: row[column] for column in COLUMNS} for row in rows]
+
+
+def _rows(section: str, table: str) -> Rows:
+    rows: Rows = json.loads(Path(__file__).with_name(f"{section}.json").read_text())["tables"][table]
+    return rows

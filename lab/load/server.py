@@ -1,0 +1,29 @@
+"""What a server answers, and what its process holds."""
+
+import time
+from pathlib import Path
+
+import httpx
+
+from tests.support.server import Server
+
+
+def status_of(client: httpx.Client, body: bytes, path: str = "/classify") -> int:
+    """Of the answer to a POST; 0 where the connection ends without one."""
+    try:
+        return client.post(path, content=body).status_code
+    except httpx.TransportError:
+        return 0
+
+
+def descriptors(pid: int) -> int:
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
+
+
+def settled(server: Server, seconds: float = 20) -> None:
+    """Wait until the server has noticed that clients left: until its number of descriptors is constant for a second."""
+    until = time.monotonic() + seconds
+    counts = [descriptors(server.pid)]
+    while time.monotonic() < until and (len(counts) < 11 or len(set(counts[-11:])) > 1):
+        time.sleep(0.1)
+        counts.append(descriptors(server.pid))

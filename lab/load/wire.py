@@ -1,0 +1,137 @@
+"""`python -m lab.load.wire SECONDS [SEED]`: good requests with changed bytes, sent to a new server; prints JSON.
+
+Fails when the server answers 5xx (except 503 to a deadline that cannot be met), resets a connection, dies, or keeps
+descriptors.
+"""
+
+import base64
+import json
+import random
+import sys
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from lab.load.changes import changed, keep
+from lab.load.server import descriptors, settled
+from tests.catalogue.json_bodies import INFER, bodies
+from tests.support.connection import JPEG, JSON, Connection, file_part, form, message, post, tensor
+from tests.support.server import Server, running
+
+CLIENTS = 8
+PATIENCE_S = 0.25  # a server that waits for more of a request sends nothing
+RECEIVE_S = 1.0
+STORE_BYTES = 2**20  # soon full, so that stored maps do not count as growth
+DEADLINE = b"X-Request-Timeout: 0.001"
+TOO_LATE = "too late for its deadline"
+JSON_BYTES = 2**13  # of each body that tries to cost more than its size
+PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3]}
+HEAD_BYTES = 400  # where most changes are made
+TOKENS = [
+    *(b"\r\n", b"\r\n\r\n", b"\n", b"\0", b":", b" ", b"\t", b"%", b"%00", b"..", b"/", b"?", b"&", b"=", b";"),
+    *(b"--b", b"--b--"),  # between the parts of a form
+    *(b"Content-Length: 5\r\n", b"Content-Length: 99999999999999999999\r\n"),
+    *(b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding: gzip\r\n"),
+    *(b"Connection: close\r\n", b"Connection: upgrade\r\n", b"Upgrade: websocket\r\n"),
+    *(b"Expect: 100-continue\r\n", b"Content-Encoding: gzip\r\n", DEADLINE + b"\r\n", b"X-Request-ID: \xff\r\n"),
+    *(b"HTTP/1.0", b"HTTP/2.0"),
+    *(b"ffffffffffffffff\r\n", b"0\r\n\r\n"),  # sizes of chunks
+    *(b"\xff" * 20, b"A" * 20_000),
+    *(b"-1", b"1e308", b"[" * 2000, b'"binary_data_size": 9999999999999999999999', b'"attention": true'),  # in JSON
+]
+
+
+def good_requests(image: bytes) -> list[bytes]:
+    half = len(image) // 2
+    chunks = b"%x\r\n%b\r\n%x\r\n%b\r\n0\r\n\r\n" % (half, image[:half], len(image) - half, image[half:])
+    return [
+        message("GET /livez"),
+        message("GET /model", "Accept: application/json"),
+        message("GET /attention/AAAAAAAAAAAAAAAAAAAAAA?layer=1&head=mean&format=json", "If-None-Match: x"),
+        message("POST /attention/AAAAAAAAAAAAAAAAAAAAAA/verify?steps=4", "Content-Length: 0"),
+        message("GET /page/main.js", "Range: bytes=0-10"),
+        post(image, JPEG, "X-Request-ID: fuzz", path="/classify?top_k=3&attention=false"),
+        message("POST /classify", "Transfer-Encoding: chunked", "X-Request-Timeout: 5", body=chunks),
+        form(file_part(image), file_part(b"x", disposition='name="field"')),
+        post(image, "Expect: 100-continue", "Connection: close"),
+        post(image, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c"),
+        post(image, path="/predict?top_k=2"),
+        post(json.dumps({"inputs": base64.b64encode(image).decode()}).encode(), JSON, path="/"),
+        message("GET /v2/models/shapes/config"),
+        tensor(INFER, [1], "BYTES", len(image).to_bytes(4, "little") + image),
+        tensor(INFER, [2, 64, 64, 3], "UINT8", bytes(2 * 64 * 64 * 3)),
+        post(json.dumps({"inputs": [{**PIXELS, "data": [7] * 64 * 64 * 3}]}).encode(), path=INFER),
+        *(post(body.make(JSON_BYTES), JSON, path=body.path) for body in bodies()),
+    ]
+
+
+def attack(server: Server, data: bytes) -> list[str]:
+    """The statuses, then how the connection ended. Data that makes the server fail is kept in `lab/load/found/`."""
+    outcomes = []
+    with Connection(server.port, timeout_s=PATIENCE_S) as connection:
+        connection.send(data)
+        try:
+            while (answer := connection.answer()) is not None:
+                outcomes.append(TOO_LATE if answer.status == 503 and DEADLINE in data else str(answer.status))
+            outcomes.append("closed")
+        except TimeoutError:
+            outcomes.append("waits")
+        except ConnectionResetError:
+            outcomes.append("resets")
+    if any(map(is_bad, outcomes)):
+        keep(data)
+    return outcomes
+
+
+def is_bad(outcome: str) -> bool:
+    return outcome == "resets" or outcome.startswith("5")
+
+
+def fuzz(server: Server, seconds: float, seed: int) -> dict[str, Any]:
+    image = Path("docs/star.jpg").read_bytes()
+    requests = good_requests(image)
+    for data in requests * 20:
+        attack(server, data)
+    settled(server)
+    allocated, open_files = server.anonymous_mib(), descriptors(server.pid)
+    until = time.monotonic() + seconds
+
+    def client(number: int) -> Counter[str]:
+        chance = random.Random(f"{seed} {number}")
+        outcomes: Counter[str] = Counter()
+        while time.monotonic() < until and server.poll() is None:
+            data = b"".join(chance.choices(requests, k=chance.choice((1, 1, 1, 2))))  # one, or two at once
+            outcomes.update(["requests", *attack(server, changed(data, chance, tokens=TOKENS, head=HEAD_BYTES))])
+        return outcomes
+
+    with ThreadPoolExecutor(CLIENTS) as pool:
+        outcomes = sum(pool.map(client, range(CLIENTS)), Counter())
+    same, well = server.poll() is None, attack(server, requests[5])[0] == "200"
+    settled(server)
+    return {
+        "seconds": seconds,
+        "seed": seed,
+        **{name: outcomes.pop(name, 0) for name in ("requests", "resets", "closed", "waits")},
+        "statuses": dict(sorted(outcomes.items())),
+        "good_afterwards": well,
+        "same_process": same,
+        "allocated_mib": round(allocated, 1),
+        "growth_mib": round(server.anonymous_mib() - allocated, 1),
+        "descriptors_growth": descriptors(server.pid) - open_files,
+        "tracebacks": server.output().count("Traceback"),
+    }
+
+
+def main() -> None:
+    seconds, seed = float(sys.argv[1]), int(sys.argv[2]) if sys.argv[2:] else 0
+    with running(receive_timeout_s=RECEIVE_S, store_max_bytes=STORE_BYTES, log_level="error") as server:
+        report = fuzz(server, seconds, seed)
+    print(json.dumps(report, indent=2))
+    bad = report["resets"] or report["tracebacks"] or report["descriptors_growth"]
+    sys.exit(bool(bad) or any(map(is_bad, report["statuses"])) or not report["good_afterwards"])
+
+
+if __name__ == "__main__":
+    main()

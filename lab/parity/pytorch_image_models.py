@@ -1,0 +1,66 @@
+"""Every architecture of timm_architectures.json in full structure, but narrow and two blocks deep.
+
+It is saved by timm, and loaded by timm and by us, at its own size and at one that is not square. The JSON has to come
+from this timm: a switch that a new release adds ends the run.
+"""
+
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from lab.parity.comparison import Row, difference, randomise, seen
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.families.timm_architectures import table
+from model.positions import resize
+
+MAKE = "PYTHONPATH=. python tests/golden/make_timm_architectures.py"
+SMALL = {"embed_dim": 48, "depth": 2, "num_heads": 3, "num_classes": 7}
+OWN: dict[str, dict[str, Any]] = {
+    "vit_base_mci_224": {"embed_dim": 768},  # its stem has no projection
+    **{f"vit_{size}_patch16_sapiens2": {"num_kv_heads": [3, 1]} for size in ("base", "large", "huge", "giant", "5b")},
+}
+
+
+def rows() -> Iterator[Row]:
+    from tests.golden import make_timm_architectures
+
+    made = json.loads(json.dumps(make_timm_architectures.made()))
+    if stale := sorted(key for key in made if made[key] != table().get(key)):
+        sys.exit(f"timm_architectures.json is not that of this timm: {', '.join(stale)}. {MAKE} writes it")
+    for name in table()["architectures"]:
+        with tempfile.TemporaryDirectory() as folder:
+            yield compare(name, Path(folder))
+
+
+def compare(name: str, folder: Path) -> Row:
+    import timm
+    from timm.models import save_for_hf
+    from timm.models._registry import _model_to_module
+
+    module = _model_to_module[name]
+    small = SMALL | OWN.get(name, {})
+    theirs = randomise(timm.create_model(name, **small))
+    save_for_hf(theirs, folder, safe_serialization=True)
+    try:
+        loaded = load_checkpoint(folder)
+    except CheckpointError as reason:
+        return Row(name=name, module=module, refused=str(reason).removeprefix(name).lstrip(": "))
+
+    ours = loaded.model
+    rows, columns = ours.config.grid
+    patch, own = ours.config.patch_size, loaded.preprocessing.cropped
+    other = ((rows + 1) * patch, (columns + 3) * patch)
+    weights = {"file": str(folder / "model.safetensors"), "num_classes": SMALL["num_classes"]}
+    theirs_resized = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=weights, img_size=other, **small)
+    if ours.config.position_resize == "none":
+        ours_resized = load_checkpoint(folder, overrides={"image_size": str(other)}).model
+    else:
+        ours_resized = resize(ours, other)
+    # A ResNet of random weights multiplies rounding a thousandfold: in float64 the two sides differ by 2e-8 at most.
+    rounding = {} if ours.config.stem_layers is None else {"rounding": 1e-4}
+    found = difference((own, other), (seen(loaded), ours_resized), (theirs, theirs_resized.eval()))
+    return Row(name=name, module=module, **rounding, **found)
