@@ -121,8 +121,8 @@ class Settings(BaseSettings):
     """Longest wait for an answer of Redis, or for a free connection to it, in seconds"""
     store_connections: PositiveInt = 16
     """Largest number of connections to Redis"""
-    thumbnail_px: Annotated[int, Field(ge=16, le=MAX_THUMBNAIL_PX)] = 512
-    """Long side, in pixels, of the thumbnail that maps are drawn on"""
+    thumbnail_px: Annotated[int, Field(ge=16, le=MAX_THUMBNAIL_PX)] = 640
+    """Largest side, in pixels, of the thumbnail that maps are drawn on. A larger image is shrunk by a whole factor"""
     drain_delay_s: NonNegativeFloat = 5.0
     """Seconds of serving after SIGTERM, so that balancers see that it is not ready"""
     drain_timeout_s: NonNegativeInt = 20

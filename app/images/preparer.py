@@ -1,5 +1,6 @@
 """What a worker process does: from the bytes of an upload to the network's input, and to the thumbnail for maps."""
 
+import math
 from dataclasses import dataclass
 from io import BytesIO
 
@@ -50,11 +51,10 @@ class Preparer:
 
 
 def thumbnail_of(image: Image.Image, longest: int) -> bytes:
-    """A JPEG whose sides are at most `longest` pixels."""
-    shrink = longest / max(image.size)
-    if shrink < 1:
-        width, height = (max(round(side * shrink), 1) for side in image.size)
-        image = image.resize((width, height), reducing_gap=2.0)
+    """A JPEG whose sides are at most `longest` pixels, and more than half of that where the image was larger.
+
+    A whole factor takes a fifth of the time of a resize to exactly `longest`, which a map does not need.
+    """
     out = BytesIO()
-    image.save(out, "JPEG", quality=THUMBNAIL_QUALITY)
+    image.reduce(math.ceil(max(image.size) / longest)).save(out, "JPEG", quality=THUMBNAIL_QUALITY)
     return out.getvalue()

@@ -30,7 +30,7 @@ from tests.support.specs import spec_of
 SIZES = ((224, 224), (500, 334), (1280, 853), (4000, 3000))
 SPEC = spec_of((224, 224), (256, 256))
 LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
-THUMBNAIL_PX = 512
+THUMBNAIL_PX = 640
 PREPARER = Preparer(limits=LIMITS, spec=SPEC, thumbnail_px=THUMBNAIL_PX)
 ROUNDS = 15
 

@@ -93,6 +93,6 @@ async def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
     assert (prepared.size, prepared.box, prepared.format) == ((120, 80), (0, 0, 120, 80), "pixels")
     if thumbnail:
         with Image.open(BytesIO(prepared.thumbnail)) as image:
-            assert image.size == (64, 43)
+            assert image.size == (60, 40)
     else:
         assert prepared.thumbnail == b""

@@ -86,7 +86,9 @@ def test_too_little_memory_is_a_refusal(encode, monkeypatch):
         ask(encode(Image.new("RGB", (50, 20))))
 
 
-@pytest.mark.parametrize(("size", "expected"), [((40, 20), (16, 8)), ((12, 10), (12, 10)), ((3, 160), (1, 16))])
+@pytest.mark.parametrize(
+    ("size", "expected"), [((40, 20), (14, 7)), ((32, 20), (16, 10)), ((12, 10), (12, 10)), ((3, 160), (1, 16))]
+)
 def test_the_thumbnail_keeps_the_shape_and_is_never_larger(encode, size, expected):
     assert Image.open(BytesIO(ask(encode(Image.new("RGB", size, "teal"))).thumbnail)).size == expected
 
