@@ -142,7 +142,7 @@ class KnownAnswer(Frozen):
 
 
 class Manifest(Frozen):
-    format: Literal[3]
+    format: Literal[4]
     name: Annotated[str, Field(min_length=1, max_length=200)]
     family: str  # the library that the weights come from, whose numerics the graphs reproduce
     precision: Precision
@@ -230,7 +230,7 @@ def load_bundle(folder: Path) -> Bundle:
         manifest = Manifest.model_validate_json(text)
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
-        raise BundleError(f"{path} is not a manifest of format 3 ({wrong}). Export the model again.") from None
+        raise BundleError(f"{path} is not a manifest of format 4 ({wrong}). Export the model again.") from None
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
 
 

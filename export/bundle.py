@@ -119,7 +119,7 @@ def _fill(
         for picture in pictures:
             picture.write(place)
     manifest = Manifest(
-        format=3,
+        format=4,
         **_facts(checkpoint),
         precision=precision,
         explains=shapes,

@@ -11,9 +11,8 @@ ROWS = "rows"
 
 
 def combine(classify: onnx.ModelProto, explain: onnx.ModelProto) -> onnx.ModelProto:
-    """images, explain (bool) -> rows: all outputs of the explaining graph, or of the lean one, flat and side by side.
-
-    Initialisers of one name are the same.
+    """images, asked, explain (bool) -> rows: all outputs of the explaining graph, or of the lean one, flat and side by
+    side. Initialisers of one name are the same.
     """
     tensors = {tensor.name: tensor for graph in (classify, explain) for tensor in graph.graph.initializer}
     choice = helper.make_node("If", ["explain"], [ROWS], then_branch=_rows(explain), else_branch=_rows(classify))

@@ -20,16 +20,17 @@ OF_CLASSES = ("classes", "evidence", "evidence_rest", "evidence_heads")
 
 
 class ExplainGraph(nn.Module):
-    """images uint8 (B, height, width, 3) -> the answers and every map, in one forward pass.
+    """images uint8 (B, height, width, 3), asked int64 (B, K) -> the answers and every map, in one forward pass.
 
     The answers are logits (B, classes) and embedding (B, F): what the head reads, which costs nothing. A bundle's lean
-    graph is the part of this one that gives them. Without a head there are no logits, and no classes to explain.
+    graph is the part of this one that gives them. Without a head there are no logits, and no classes to explain:
+    images are the only input.
 
     attention (B, L, H, T): the row of the class token after softmax; without a class token, the mean of the rows of the
     pooled tokens, with the weights of the pool.
     rollout (B, T): the same row of the product over all layers of (mean over heads + identity) / 2
     (Abnar & Zuidema 2020, arXiv 2005.00928), computed as a row from the last layer to the first.
-    classes (B, K) int64: the K most likely classes, most likely first.
+    classes (B, K) int64: those asked for, with the k-th most likely class in the k-th place where that is negative.
     evidence (B, K, L, T), evidence_rest (B, K, 2), evidence_heads (B, K, L, H): see export/evidence.py.
     distance (B, L, H): the mean over patches of the distance to the patches that each attends to, weighted by
     attention, in patches (paper, Fig. 7 right). Attention to the tokens before the patches counts as distance 0, as in
@@ -47,6 +48,7 @@ class ExplainGraph(nn.Module):
         self.score, self.temperature = checkpoint.score, checkpoint.temperature
         self.answers: tuple[str, ...] = ("logits", "embedding") if self.config.num_classes else ("embedding",)
         self.outputs: tuple[str, ...] = (*self.answers, *MAPS)
+        self.explained = min(MOST_LIKELY, self.config.num_classes)  # K
         if self.config.num_classes:
             lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
             self.outputs += (*OF_CLASSES, *lens)
@@ -56,7 +58,7 @@ class ExplainGraph(nn.Module):
         distances = F.pad(apart / (rows * columns), (prefix, 0, prefix, 0))
         self.distances = nn.Buffer(distances.reshape(-1, 1))  # (T * T, 1): summed, the mean over the patches
 
-    def forward(self, images: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, images: Tensor, asked: Tensor | None = None) -> tuple[Tensor, ...]:
         network = self.network
         streams, layers = self._run(images)
         tokens = network.normed(streams)
@@ -74,9 +76,9 @@ class ExplainGraph(nn.Module):
             rollout = 0.5 * by_head.mean(dim=1).squeeze(1) + 0.5 * rollout
         distance = torch.stack([(layer.matrix.flatten(2) @ self.distances).squeeze(-1) for layer in layers], dim=1)
         out = (*answers, attention, rollout, distance)
-        if not self.config.num_classes:
+        if asked is None:
             return out
-        classes = answers[0].topk(min(MOST_LIKELY, self.config.num_classes)).indices
+        classes = torch.where(asked < 0, answers[0].topk(self.explained).indices, asked)
         parts = evidence(network, classes, streams, layers)
         out += (classes, parts.tokens, parts.rest, parts.heads)
         return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out

@@ -72,9 +72,9 @@ def _worst(answer: KnownAnswer, size: tuple[int, int], engine: Engine) -> dict[s
     """The largest difference of each quantity in both graphs, for one image and for several."""
     known = KnownImage(answer, size)
     worst: dict[str, float] = {}
-    for images in (known.images(1), known.images(3)):
-        explained = known.differences(engine.run("explain", images))
-        lean = known.differences(engine.run("classify", images))
+    for inputs in (known.inputs(1), known.inputs(3)):
+        explained = known.differences(engine.run("explain", *inputs))
+        lean = known.differences(engine.run("classify", *inputs))
         for name, of_rows in (*explained.items(), *lean.items()):
             worst[name] = largest_of(worst.get(name, 0.0), float(of_rows.max()))
     return worst

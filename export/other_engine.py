@@ -54,7 +54,7 @@ def other_engine(folder: Path, manifest: Manifest) -> str | None:
                 threads=allowed_cores(),
             )
             for graph in GRAPHS:
-                known.check(graph, engine.run(graph, known.images(IMAGES)), provider=name)
+                known.check(graph, engine.run(graph, *known.inputs(IMAGES)), provider=name)
     except DeviceError as error:
         return f"{shorten(str(error), LONGEST, placeholder=' ...')}. {without}"
     return None

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Parity, Precision
-from app.inference.engine import Engine, Outputs, Pixels
+from app.inference.engine import Classes, Engine, Outputs, Pixels
 from export.image_spec import image_spec
 from export.images import reference_pixels
 from export.reference import reference
@@ -45,7 +45,8 @@ def check_parity(
     """The largest differences found, and the attention distance of the explaining graph for each reference image,
     (images, L, H). Raises ParityError when a difference is over its tolerance.
 
-    The images are reference images and those `given`, uint8 (n, height, width, 3), as one more batch.
+    The images are reference images and those `given`, uint8 (n, height, width, 3), as one more batch. The first one is
+    explained for the least likely classes too.
 
     In lower precision the tolerances only keep out nonsense: export/agreement.py measures how good the answers are.
 
@@ -59,26 +60,30 @@ def check_parity(
     worst: dict[str, float] = {}
     distances = []
     for batch in batches:
-        found, distance = compare(checkpoint, engine, precision, batch)
-        distances.append(distance)
+        found, explained = compare(checkpoint, engine, precision, batch)
+        distances.append(explained["distance"])
         worst = {name: max(worst.get(name, 0.0), difference) for name, difference in found.items()}
+    if checkpoint.config.num_classes:
+        least = _least_likely(engine, batches[0])
+        found, _ = compare(checkpoint, engine, precision, batches[0], classes=least)
+        worst = {name: max(worst[name], difference) for name, difference in found.items()}
     parity = Parity(pictures=sum(map(len, batches)), **worst)
     return parity, np.concatenate(distances[: len(BATCHES)])
 
 
 def compare(
-    checkpoint: Checkpoint, engine: Engine, precision: Precision, batch: Pixels
-) -> tuple[dict[str, float], npt.NDArray[np.floating]]:
-    """The largest difference of each quantity in both graphs, and the attention distance of the explaining one. Raises
-    ParityError as `check_parity` does.
+    checkpoint: Checkpoint, engine: Engine, precision: Precision, batch: Pixels, *, classes: Classes = ()
+) -> tuple[dict[str, float], Outputs]:
+    """The largest difference of each quantity in both graphs, and the outputs of the explaining one for these `classes`
+    of each image, or the most likely ones. Raises ParityError as `check_parity` does.
     """
     allowed: dict[str, float] = dict(TOLERANCES)
     if precision != "fp32":
         allowed = dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
-    explained = engine.run("explain", batch)
+    explained = engine.run("explain", batch, classes)
     _check_sums(explained)
     if "logits" in explained:
-        _check_classes(explained)
+        _check_classes(explained, classes)
     expected = reference(checkpoint, batch, explained.get("classes"))
     found = max_differences(expected, explained)
     for name, values in engine.run("classify", batch).items():
@@ -90,7 +95,7 @@ def compare(
         allowed = {name: max(allowed[name], ROUNDINGS * error) for name, error in rounding.items()}
     for name, difference in found.items():
         _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
-    return found, explained["distance"]
+    return found, explained
 
 
 def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
@@ -129,7 +134,18 @@ def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
     return logits - parts
 
 
-def _check_classes(explained: Outputs) -> None:
+def _least_likely(engine: Engine, batch: Pixels) -> Classes:
+    """As many classes of each image as are explained."""
+    explained = engine.run("explain", batch)
+    found: list[list[int]] = np.argsort(explained["logits"])[:, : explained["classes"].shape[1]].tolist()
+    return found
+
+
+def _check_classes(explained: Outputs, given: Classes) -> None:
+    if given and (explained["classes"] != given).any():
+        raise ParityError("the classes of the explaining graph are not those that were given")
+    if given:
+        return
     logits = np.take_along_axis(explained["logits"], explained["classes"], axis=1)
     if (np.sort(explained["logits"], axis=1)[:, : -logits.shape[1] - 1 : -1] != logits).any():
         raise ParityError("the classes of the explaining graph are not the most likely ones in order")

@@ -20,6 +20,7 @@ from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
 from torch.fx import Node
 
+from app.inference.engine import MOST_LIKELY_CLASS
 from export.fuse import fuse
 from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
@@ -43,13 +44,16 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
     For a fixed number of `images` it takes half of the time.
     """
     height, width = graph.config.image_size
-    example = torch.zeros(images or EXAMPLE_BATCH, height, width, 3, dtype=torch.uint8)
+    count = images or EXAMPLE_BATCH
+    example = {"images": torch.zeros(count, height, width, 3, dtype=torch.uint8)}
+    if graph.explained:
+        example["asked"] = torch.full((count, graph.explained), MOST_LIKELY_CLASS)
     batch = torch.export.Dim.STATIC if images else torch.export.Dim("batch", min=1, max=MAX_BATCH)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
         with working("tracing"):
-            shapes = {"images": {0: batch}}
-            captured = torch.export.export(graph.eval(), (example,), dynamic_shapes=shapes, strict=False)
+            shapes = {name: {0: batch} for name in example}
+            captured = torch.export.export(graph.eval(), (), example, dynamic_shapes=shapes, strict=False)
         with working("translating to ONNX"):
             try:
                 program = _translated(_without_decomposition(copy.copy(captured)), graph)
@@ -69,7 +73,7 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
 def _translated(captured: ExportedProgram, graph: ExplainGraph) -> torch.onnx.ONNXProgram:
     program = torch.onnx.export(
         captured,
-        input_names=["images"],
+        input_names=["images", "asked"][: 1 + bool(graph.explained)],
         output_names=list(graph.outputs),
         opset_version=OPSET,
         dynamo=True,

@@ -32,6 +32,7 @@ class Ticket:
 
     graph: Graph
     pixels: Pixels  # (height, width, 3)
+    classes: Sequence[int]  # to explain, as far as any are given
     deadline: float  # seconds of time.monotonic
     future: asyncio.Future[Outputs]
     queued: float
@@ -75,16 +76,30 @@ class Batcher:
         return len(self._waiting)
 
     async def run(
-        self, graph: Graph, pixels: Pixels, *, deadline: float = math.inf, stages: Stages | None = None
+        self,
+        graph: Graph,
+        pixels: Pixels,
+        *,
+        classes: Sequence[int] = (),
+        deadline: float = math.inf,
+        stages: Stages | None = None,
     ) -> Outputs:
-        """Outputs for one image, all finite, without the batch dimension. `pixels` is uint8 (height, width, 3).
+        """Outputs for one image, all finite, without the batch dimension. `pixels` is uint8 (height, width, 3), and
+        `classes` are those to explain, as an engine takes them.
 
         `deadline` is in seconds of time.monotonic. A caller that is cancelled leaves the queue. Raises DeadlineExceeded
         where not even a run of this image alone could end by `deadline`, InferenceFailed or Overloaded when this image
         fails alone, Unavailable when the service stops or fails.
         """
         future: asyncio.Future[Outputs] = asyncio.get_running_loop().create_future()
-        ticket = Ticket(graph=graph, pixels=pixels, deadline=deadline, future=future, queued=time.perf_counter())
+        ticket = Ticket(
+            graph=graph,
+            pixels=pixels,
+            classes=classes,
+            deadline=deadline,
+            future=future,
+            queued=time.perf_counter(),
+        )
         with self._changed:
             if self._closed:
                 raise Unavailable(self._closed)

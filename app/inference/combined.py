@@ -1,7 +1,8 @@
 """Both graphs in one, as CPUs run it, so that weights are held once: `combined.onnx`.
 
-Its inputs are `images`, and `explain`, which says which graph to run. Its output has a row for each image: all outputs
-of that graph, flat and side by side, because OpenVINO 2026.4 refuses a branch that has an output for each of them.
+Its inputs are `images`; `asked`, the classes to explain, where the model has any; and `explain`, which says which graph
+to run. Its output has a row for each image: all outputs of that graph, flat and side by side, because OpenVINO 2026.4
+refuses a branch that has an output for each of them.
 """
 
 from abc import abstractmethod
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.inference.engine import Engine, Graph, Images, Outputs
+from app.inference.engine import Classes, Engine, Graph, Images, Outputs, fill_classes
 
 Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
 
@@ -22,10 +23,14 @@ class CombinedEngine(Engine):
 
     shapes: Shapes
 
-    def run(self, graph: Graph, images: Images) -> Outputs:
+    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
         """The outputs are views of the rows: the lean graph has only the first of `shapes`."""
         batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))  # a single image is not copied
-        rows = self._rows({"images": batch, "explain": np.array(graph == "explain")})
+        inputs: dict[str, npt.NDArray[Any]] = {"images": batch, "explain": np.array(graph == "explain")}
+        if explained := self.shapes.get("classes"):
+            inputs["asked"] = np.empty((len(batch), *explained), np.int64)
+            fill_classes(inputs["asked"], classes)
+        rows = self._rows(inputs)
         outputs: Outputs = {}
         start = 0
         for name, shape in self.shapes.items():

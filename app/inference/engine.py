@@ -20,7 +20,9 @@ GRAPHS: tuple[Graph, ...] = get_args(Graph)
 GRAPH_FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)
+Classes = Sequence[Sequence[int]]  # of each image, those to explain, as far as any are given
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first except for one image's
+MOST_LIKELY_CLASS = -1  # in the k-th place: the k-th most likely
 Fault = Literal["memory", "fatal", "other"]
 
 MEMORY = re.compile(
@@ -66,8 +68,11 @@ class Engine(Protocol):
     computes_in: Precision  # the numbers in which the blocks are really computed
     pads: bool = False  # whether `run` fills a batch up to the next size that was run before; else each number is new
 
-    def run(self, graph: Graph, images: Images) -> Outputs:
-        """Outputs for `images`. They stay as they are in later runs."""
+    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
+        """Outputs for `images`. They stay as they are in later runs. The graph `explain` has evidence for K classes of
+        each image: the `classes` given, of which MOST_LIKELY_CLASS stands for one by its place, and in the places after
+        them the most likely.
+        """
         ...
 
     def forget(self, graph: Graph, largest: int) -> None:
@@ -83,6 +88,13 @@ class Plan(NamedTuple):
     graph: Graph
     images: int
     streamed: Engine | None = None  # the engine on one of whose streams it runs, beside others; None: on all cores
+
+
+def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:
+    """Write what an explaining graph takes to `places` (images, K)."""
+    places[:] = MOST_LIKELY_CLASS
+    for row, given in zip(places, classes, strict=False):
+        row[: len(given)] = given
 
 
 class DeviceError(CannotStart):

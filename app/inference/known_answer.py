@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import KnownAnswer
-from app.inference.engine import DeviceError, Graph, Outputs, Pixels
+from app.inference.engine import MOST_LIKELY_CLASS, Classes, DeviceError, Graph, Outputs, Pixels
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 BY_CLASS = ("evidence", "evidence_heads", "evidence_rest", "lens")
@@ -37,12 +37,15 @@ class KnownImage:
         self._image = enlarged(np.frombuffer(answer.pixels, np.uint8).reshape(*answer.size, 3), size)
         self._logits = np.array(answer.logits)
         self._classes = np.array(answer.classes)
+        self._asked = [index if place % 2 else MOST_LIKELY_CLASS for place, index in enumerate(answer.classes)]
         self._sums = {name: np.array(numbers) for name, numbers in answer.sums.items()}
         self.largest: dict[Graph, float] = {}  # difference that was found so far, as a share of what is allowed
 
-    def images(self, count: int) -> Pixels:
-        """`count` times the image, uint8 (count, height, width, 3)."""
-        return np.repeat(self._image[np.newaxis], count, axis=0)
+    def inputs(self, count: int) -> tuple[Pixels, Classes]:
+        """`count` times the image, uint8 (count, height, width, 3), and the classes to explain: every other
+        one is left to the graph.
+        """
+        return np.repeat(self._image[np.newaxis], count, axis=0), [self._asked] * count
 
     def check(self, graph: Graph, outputs: Outputs, *, provider: str) -> None:
         """Raises WrongAnswer if a row of `outputs` is not within the tolerance. `provider` is named in the message."""

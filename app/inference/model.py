@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pydantic import BaseModel
 
 from app.inference.batch_cost import LatencyModel, MemoryModel
-from app.inference.engine import GRAPHS, Engine, Graph, Images, Outputs, Plan
+from app.inference.engine import GRAPHS, Classes, Engine, Graph, Images, Outputs, Plan
 from app.inference.known_answer import KnownImage
 from app.inference.streams import Streams
 from app.machine import resident_memory
@@ -98,9 +98,9 @@ class Model:
         one = self.streams.plan(plan.graph, 1) if plan.streamed else None
         return one or self._alone(plan.graph, images)
 
-    def run(self, plan: Plan, images: Images) -> Outputs:
-        """Outputs for as many `images` as planned, each uint8 (height, width, 3). As many threads as there are streams
-        may call it at once, each with a run on a stream.
+    def run(self, plan: Plan, images: Images, classes: Classes = ()) -> Outputs:
+        """Outputs for as many `images` as planned, each uint8 (height, width, 3), and the `classes` to explain. As
+        many threads as there are streams may call it at once, each with a run on a stream.
 
         The first run of a size is of the known image, unless the engine pads and has checked all sizes itself. Raises
         WrongAnswer if that gives another answer.
@@ -109,13 +109,13 @@ class Model:
         if not (plan.streamed or self.engine.pads or size in self._checked):
             self.check(*size)
         with self._timed(plan):
-            return (plan.streamed or self.engine).run(plan.graph, images)
+            return (plan.streamed or self.engine).run(plan.graph, images, classes)
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
-        images = self.known.images(size)
+        inputs = self.known.inputs(size)
         with self._timed(Plan(graph, size)):
-            outputs = self.engine.run(graph, images)
+            outputs = self.engine.run(graph, *inputs)
         self.known.check(graph, outputs, provider=self.engine.provider)
         self._checked.add((graph, size))
 
@@ -147,7 +147,7 @@ class Model:
         expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
         """
         start = time.perf_counter()
-        outputs = (plan.streamed or self.engine).run(plan.graph, self.known.images(plan.images))
+        outputs = (plan.streamed or self.engine).run(plan.graph, *self.known.inputs(plan.images))
         self.known.check(plan.graph, outputs, provider=self.engine.provider)
         if not plan.streamed:
             self._latency[plan.graph].lower(plan.images, time.perf_counter() - start)

@@ -47,8 +47,11 @@ class OpenVinoEngine(CombinedEngine):
             _compute_in_bfloat16(model)
             model.validate_nodes_and_infer_types()
         if images:
-            _, *image = model.input("images").get_partial_shape()
-            model.reshape({"images": ov.PartialShape([images, *image])})
+            for source in model.inputs:
+                shape = source.get_partial_shape()
+                if len(shape):  # `explain` is a scalar
+                    shape[0] = images
+                    model.reshape({source: shape})
         settings = {
             "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
             "INFERENCE_NUM_THREADS": threads,

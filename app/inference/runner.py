@@ -151,7 +151,9 @@ class Runner:
         started = time.perf_counter()
         try:
             with self._watched(plan):
-                outputs = self._model.run(plan, [ticket.pixels for ticket in batch])
+                outputs = self._model.run(
+                    plan, [ticket.pixels for ticket in batch], [ticket.classes for ticket in batch]
+                )
         except WrongAnswer:
             raise
         except Exception as error:

@@ -56,8 +56,8 @@ class Streams:
             try:
                 engine = self._of_other_graph(images) or self.open_engine(streams=self.count, images=images)
                 with ThreadPoolExecutor(self.count) as threads:
-                    known = [self.known.images(images)] * self.count
-                    for outputs in threads.map(partial(engine.run, graph), known):
+                    run = partial(engine.run, graph, *self.known.inputs(images))
+                    for outputs in threads.map(lambda _: run(), range(self.count)):
                         self.known.check(graph, outputs, provider=engine.provider)
             except Exception as error:
                 log.warning("the graph %s has no streams with %d images per run: %s", graph, images, error)

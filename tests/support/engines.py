@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.engine import Engine, Graph, Images, Outputs
+from app.inference.engine import Classes, Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
@@ -21,8 +21,8 @@ class Streamed(Engine):
     def __init__(self, **how: Any) -> None:
         self._of = cache(lambda images: OpenVinoEngine(threads=2, streams=2, images=images, **how))
 
-    def run(self, graph: Graph, images: Images) -> Outputs:
-        return self._of(len(images)).run(graph, images)
+    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
+        return self._of(len(images)).run(graph, images, classes)
 
 
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings
@@ -70,9 +70,9 @@ class Watched:
     def __getattr__(self, name: str):
         return getattr(self._engine, name)
 
-    def run(self, graph: Graph, images: Images) -> Outputs:
+    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
         self.runs.append((graph, len(images)))
         self.before(graph, images)
-        outputs = {name: rows.copy() for name, rows in self._engine.run(graph, images).items()}
+        outputs = {name: rows.copy() for name, rows in self._engine.run(graph, images, classes).items()}
         self.after(graph, outputs)
         return outputs

@@ -14,6 +14,7 @@ from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, coun
 from app.inference.cuda.recording import Recording
 from app.inference.engine import (
     GRAPH_FILES,
+    Classes,
     DeviceError,
     Engine,
     Graph,
@@ -22,6 +23,7 @@ from app.inference.engine import (
     Pixels,
     failures_as_device_errors,
     fault_of,
+    fill_classes,
 )
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.inference.model import Model
@@ -77,15 +79,18 @@ class CudaEngine(Engine):
             raise DeviceError(UNUSABLE)
         self._recordings: dict[tuple[Graph, int], Recording] = {}
         self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
+        inputs = {source.name: source.shape for source in self._sessions["explain"].get_inputs()}
+        self._classes = np.zeros((max_batch, *inputs.get("asked", (0, 0))[1:]), dtype=np.int64)
         self._buffers: LockedBuffers | None = None
 
-    def run(self, graph: Graph, images: Images) -> Outputs:
+    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
         count = len(images)
         np.stack(list(images), out=self._pixels[:count])
+        fill_classes(self._classes, classes)
         size = min(size for of, size in self._recordings if of == graph and size >= count)
         recording = self._recordings[graph, size]
         into = self._buffers.borrow(recording.layout) if self._buffers else None
-        outputs = recording.run(self._pixels[:size], into=into)
+        outputs = recording.run(self._pixels[:size], self._classes[:size], into=into)
         return {name: rows[:count] for name, rows in outputs.items()}
 
     def forget(self, graph: Graph, largest: int) -> None:
@@ -110,7 +115,7 @@ class CudaEngine(Engine):
                 for size in reversed(model.sizes(graph)):
                     self._record(model, graph, size)
             self._buffers = self._locked_buffers()
-            (image,) = model.known.images(1)
+            (image,), _ = model.known.inputs(1)
             for (graph, size), recording in self._recordings.items():
                 self._compare(recording, graph, size, image)
                 model.check(graph, size)
@@ -139,8 +144,10 @@ class CudaEngine(Engine):
     def _compare(self, recording: Recording, graph: Graph, size: int, image: Pixels) -> None:
         """Raises WrongAnswer when a replay and a run node by node differ for images that are all different."""
         np.stack([np.roll(image, SHIFT_PX * row, axis=1) for row in range(size)], out=self._pixels[:size])
-        expected = recording.run(self._pixels[:size], plainly=True)
-        for name, replayed in recording.run(self._pixels[:size]).items():
+        fill_classes(self._classes, ())
+        inputs = self._pixels[:size], self._classes[:size]
+        expected = recording.run(*inputs, plainly=True)
+        for name, replayed in recording.run(*inputs).items():
             if name in ("classes", *BY_CLASS):  # nearly tied classes may change places
                 continue
             apart = np.abs(replayed.astype(np.float64) - expected[name]).max()

@@ -9,12 +9,18 @@ and the number is the batch size.
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime as ort
 
 from app.inference.cuda.driver import Layout, copy_from_gpu
 from app.inference.engine import Outputs, Pixels
 
-DTYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
+DTYPES = {
+    "tensor(uint8)": np.uint8,
+    "tensor(int64)": np.int64,
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+}
 PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither records nor replays
 
 
@@ -26,23 +32,30 @@ class Recording:
         self._size = size
         self._recorded, self._plain = _numbered(size), _numbered(PLAIN)
         self._binding = session.io_binding()
-        (images,) = session.get_inputs()
-        self._images = _on_gpu((size, *images.shape[1:]), np.uint8, gpu)
-        self._binding.bind_ortvalue_input(images.name, self._images)
+        self._inputs: list[ort.OrtValue] = []  # the images, and in the explaining graph the classes
+        for source in session.get_inputs():
+            value = _on_gpu((size, *source.shape[1:]), DTYPES[source.type], gpu)
+            self._binding.bind_ortvalue_input(source.name, value)
+            self._inputs.append(value)
         self.layout: Layout = {o.name: ((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
         self._outputs = {name: _on_gpu(shape, dtype, gpu) for name, (shape, dtype) in self.layout.items()}
         for name, value in self._outputs.items():
             self._binding.bind_ortvalue_output(name, value)
 
-    def run(self, pixels: Pixels, *, plainly: bool = False, into: Outputs | None = None) -> Outputs:
-        """Outputs for all of `pixels`, uint8 (size, height, width, 3). The first call records, later ones replay."""
-        self.load(pixels)
+    def run(
+        self, pixels: Pixels, classes: npt.NDArray[np.int64], *, plainly: bool = False, into: Outputs | None = None
+    ) -> Outputs:
+        """Outputs for all of `pixels`, uint8 (size, height, width, 3), and `classes` (size, K), if it explains any. The
+        first call records, later ones replay.
+        """
+        self.load(pixels, classes)
         self.launch(plainly=plainly)
         return self.outputs(into)
 
-    def load(self, pixels: Pixels) -> None:
-        """Copy the images to the GPU."""
-        self._images.update_inplace(pixels)
+    def load(self, pixels: Pixels, classes: npt.NDArray[np.int64]) -> None:
+        """Copy the images to the GPU, and the classes where they are asked for."""
+        for value, given in zip(self._inputs, (pixels, classes), strict=False):
+            value.update_inplace(given)
 
     def launch(self, *, plainly: bool = False) -> None:
         """Run with the images that are on the GPU, and leave the outputs there. `plainly` is node by node."""

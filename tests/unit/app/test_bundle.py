@@ -104,14 +104,14 @@ def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):
 )
 def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, said):
     edit(bundle, **changes)
-    with pytest.raises(BundleError, match=rf"is not a manifest of format 3 \(.*{said}.*\)\. Export the model again\.$"):
+    with pytest.raises(BundleError, match=rf"is not a manifest of format 4 \(.*{said}.*\)\. Export the model again\.$"):
         load_bundle(bundle)
 
 
 @pytest.mark.parametrize("manifest", ["{", "[]"])
 def test_a_broken_manifest_is_refused(tmp_path, manifest):
     (tmp_path / "manifest.json").write_text(manifest)
-    with pytest.raises(BundleError, match=r"manifest\.json is not a manifest of format 3"):
+    with pytest.raises(BundleError, match=r"manifest\.json is not a manifest of format 4"):
         load_bundle(tmp_path)
 
 

@@ -25,7 +25,7 @@ class Torch:
         self.checkpoint, self.wrong, self.seen = checkpoint, wrong, 0
 
     @torch.no_grad()
-    def run(self, graph, images):
+    def run(self, graph, images, classes=()):
         assert graph == "classify"
         logits = self.checkpoint.model(normalised(images, self.checkpoint)).numpy()
         places = np.arange(self.seen, self.seen + len(images))

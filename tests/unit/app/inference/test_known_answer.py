@@ -28,7 +28,7 @@ def known() -> KnownImage:
 @pytest.fixture
 def outputs(engine, known):
     """By graph, the true ones for a batch of three; a test may alter them."""
-    return {graph: engine.run(graph, known.images(BATCH)) for graph in ("classify", "explain")}
+    return {graph: engine.run(graph, *known.inputs(BATCH)) for graph in ("classify", "explain")}
 
 
 def check(known, outputs, graph="explain"):

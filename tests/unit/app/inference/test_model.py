@@ -167,7 +167,7 @@ def test_a_model_that_takes_a_moment_is_opened_for_batches_and_has_no_streams(
     assert with_streams.sizes("explain") == [1, 2, 4]
     open_engine.assert_called_once_with()
     assert streams.runs == [("classify", 1), ("explain", 1)]  # checked before they answer
-    with_streams.run(Plan("classify", 2), with_streams.known.images(2))
+    with_streams.run(Plan("classify", 2), *with_streams.known.inputs(2))
     assert streams.runs[-1] == ("classify", 2)
 
 
@@ -209,7 +209,7 @@ def test_a_stream_has_several_images_where_as_many_wait_for_each_that_is_free(
         assert with_streams.open_streams("classify", size)
     plan = with_streams.plan("classify", waiting, others=others, running=[Plan("classify", 1, streams)] * running)
     assert plan == Plan("classify", images, streams)
-    assert len(with_streams.run(plan, with_streams.known.images(images))["logits"]) == images
+    assert len(with_streams.run(plan, *with_streams.known.inputs(images))["logits"]) == images
     assert streams.runs[-1] == ("classify", images)
 
 

@@ -37,14 +37,13 @@ class FakeValue:
 
 class FakeBinding:
     def bind_ortvalue_input(self, name, value):
-        self.images = value
+        setattr(self, name, value)
 
-    def bind_ortvalue_output(self, name, value):
-        self.logits = value
+    bind_ortvalue_output = bind_ortvalue_input
 
 
 class FakeSession:
-    """Logits are the first pixel. What a number recorded stays bound to the buffers that it was recorded with; -1 is a
+    """Logits are the first pixel, classes those asked for. What a number recorded stays bound to the buffers that it was recorded with; -1 is a
     run node by node.
     """
 
@@ -60,10 +59,16 @@ class FakeSession:
         return [self.provider, "CPUExecutionProvider"]
 
     def get_inputs(self):
-        return [SimpleNamespace(name="images", shape=["batch", 2, 2, 3], type="tensor(uint8)")]
+        return [
+            SimpleNamespace(name="images", shape=["batch", 2, 2, 3], type="tensor(uint8)"),
+            SimpleNamespace(name="asked", shape=["batch", 2], type="tensor(int64)"),
+        ]
 
     def get_outputs(self):
-        return [SimpleNamespace(name="logits", shape=["batch", 1], type="tensor(float)")]
+        return [
+            SimpleNamespace(name="logits", shape=["batch", 1], type="tensor(float)"),
+            SimpleNamespace(name="classes", shape=["batch", 2], type="tensor(int64)"),
+        ]
 
     def io_binding(self):
         return FakeBinding()
@@ -75,6 +80,7 @@ class FakeSession:
             raise RuntimeError("Available memory of 1 is smaller than requested bytes of 2")
         used = binding if number == -1 else self.recorded.setdefault(number, binding)
         used.logits.array[:] = used.images.array[:, 0, 0, :1]
+        used.classes.array[:] = used.asked.array
         if self.wrong(self.runs):
             used.logits.array[-1] += 1
 
@@ -108,8 +114,8 @@ class Known:
 
     pixels = np.array([[[9, 8, 7], [1, 2, 3]]] * 2, np.uint8)
 
-    def images(self, count):
-        return np.stack([self.pixels] * count)
+    def inputs(self, count):
+        return np.stack([self.pixels] * count), ()
 
     def check(self, graph, outputs, *, provider):
         if (outputs["logits"] != 9).any():
