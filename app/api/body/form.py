@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api.parameters import Given
 from app.errors import MalformedRequest
-from app.images.kinds import IMAGES, LOOK_BYTES, TEXT, what_is
+from app.images.kinds import IMAGES, LOOK_BYTES, PYTHONS, TEXT, what_is
 from app.images.upload import Upload
 
 MAX_FIELDS = 16  # parts of a form that are not files, and those of a browser's form in which no file was chosen
@@ -161,7 +161,7 @@ class _FormParser(MultiPartParser):
             return
         kind = what_is(data)
         what = kind.name if kind else "no text"
-        if what in ("base64", "a data URL"):
+        if what in ("base64", "a data URL", PYTHONS):
             raise MalformedRequest(f"A part of the form is {what}: send the bytes that it stands for, as a file.")
         if what == "no text" or what in IMAGES:
             raise MalformedRequest(
