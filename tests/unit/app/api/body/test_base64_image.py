@@ -43,7 +43,7 @@ def test_escapes_that_writers_of_json_use(letters, shift):
 
 
 @pytest.mark.parametrize(
-    "text", ["*", "A", "AAAAA", "eA==eA==", "A=", "====", "eAü=", "\ud800", "A" * 33, "AA==" + "A" * 16, "eA=" * 16, "eA eA e"]
+    "text", ["*", "A", "eA eA e", "eA==eA==", "A=", "====", "eAü=", "\ud800", "A" * 33, "AA==" + "A" * 16, "eA=" * 16]
 )
 def test_invalid_base64_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 - whatever its message
