@@ -6,6 +6,7 @@ This is the contract between export, which writes it, and the service, which rea
 import hashlib
 import mmap
 import os
+from codecs import BOM_UTF8
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -227,7 +228,7 @@ def load_bundle(folder: Path) -> Bundle:
         raise _no_bundle(folder)
     text = path.read_bytes()
     try:
-        manifest = Manifest.model_validate_json(text)
+        manifest = Manifest.model_validate_json(text.removeprefix(BOM_UTF8))  # of editors on Windows
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         raise BundleError(f"{path} is not a manifest of format 3 ({wrong}). Export the model again.") from None

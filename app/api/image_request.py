@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -70,10 +70,10 @@ class ImageRequest:
         Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
         images, ClientDisconnect, and what admission and the door raise.
         """
-        images, given = await self._body(max_images=max_images)
+        images, given = await self._body(type(of_query).model_fields, max_images=max_images)
         return images, with_body(of_query, given, self.request)
 
-    async def _body(self, *, max_images: int) -> tuple[list[Upload], Given]:
+    async def _body(self, parameters: Collection[str], *, max_images: int) -> tuple[list[Upload], Given]:
         """Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of
         their own, because the cost of an image is its pixels.
         """
@@ -81,7 +81,7 @@ class ImageRequest:
         if kind == "application/json":
             return await read_json(self.request, self.services.json_reader, max_images=max_images)
         if kind.startswith("multipart/form-data"):
-            return await read_form(self.request, max_images=max_images)
+            return await read_form(self.request, parameters=parameters, max_images=max_images)
         if kind.startswith("multipart/"):
             raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
         upload = Upload()

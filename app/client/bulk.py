@@ -158,8 +158,6 @@ class Bulk:
             if silent_s + pause_s >= SILENCE_S and not self._told:
                 self._told = True
                 away = f"does not answer ({reason}). Is its address right, and is it running?"
-                if self.client.proxy:
-                    away = f"does not answer by {self.client.proxy} ({reason}). Does no_proxy lack this server?"
                 self.waiting(f"is busy ({reason})." if busy else away)
             left_s = self.patience_s - silent_s
             if left_s <= 0 or self._ended.wait(min(left_s, pause_s)):

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         images = image_files(options.images, stdin=sys.stdin.buffer)
-        output = Output(options.out)
+        output = Output(options.out, no_formulas=options.no_formulas)
     except (OSError, ValueError) as error:
         sys.exit(f"not started: {error}")
     try:
@@ -110,6 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     add("server", type=_address, help="address of the service, such as http://localhost:8000")
     add("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
     add("--out", type=Path, metavar="FILE", help="write the labels to a .csv file; without it, to standard output")
+    add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
     add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
     add("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image")
     add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")

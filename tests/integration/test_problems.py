@@ -17,7 +17,7 @@ from tests.integration.conftest import check_problem
     [
         *(("POST", f"/classify?{query}", 422) for query in ("top_k=0", "threshold=-0.1", "threshold=nan")),
         ("GET", "/classify", 405),
-        ("GET", "/model/", 404),
+        ("GET", "/models", 404),
     ],
 )
 def test_errors_of_the_framework_have_the_shape_of_all_others(client, method, path, status):
@@ -44,6 +44,23 @@ def test_a_method_that_a_path_does_not_take_gets_all_that_it_takes(client, metho
     assert (response.status_code, response.headers["allow"]) == (405, allowed)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "meant"),
+    [
+        ("POST", "/classify/", "/classify"),
+        ("POST", "//classify", "/classify"),
+        ("GET", "/classify/", "/classify"),
+        ("GET", "/attention/an-id/", "/attention/{id}"),
+        ("GET", "/docs/", "/docs"),
+    ],
+)
+def test_a_path_with_a_slash_too_many_is_named_without_it_and_not_redirected(client, star, method, path, meant):
+    address = f"http://testserver{path}"  # not a path alone, which may not begin with //
+    answer = client.request(method, address, content=star if method == "POST" else None, follow_redirects=False)
+    said = f"There is nothing at this path: is {meant} meant, without the extra /?"
+    assert (answer.status_code, answer.json()["detail"]) == (404, said)
+
+
 def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):
     paths = client.get("/openapi.json").json()["paths"]
     assert len(paths) > 20
@@ -58,6 +75,12 @@ def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):
             assert (answer.status_code, answer.json()["detail"]) == (422, said)
             assert answer.json()["errors"] == [{"parameter": "zzz", "detail": said}]
             assert answer.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
+
+
+def test_the_parameters_of_a_path_are_found_once(client, monkeypatch):
+    refused = client.get("/model?zzz=1").json()["detail"]
+    monkeypatch.setattr("app.api.parameters.get_flat_params", lambda _: pytest.fail("found again"))
+    assert client.get("/model?zzz=1").json()["detail"] == refused
 
 
 @pytest.mark.parametrize("path", ["/?id=3", "/page/style.css?v=2", "/docs?x", "/openapi.json?v=1", "/health?verbose"])

@@ -33,6 +33,12 @@ def test_the_demo_bundle_is_whole_and_its_digest_is_that_of_its_manifest():
     assert bundle.digest == hashlib.sha256((DEMO_BUNDLE / "manifest.json").read_bytes()).hexdigest()
 
 
+def test_a_manifest_may_begin_with_a_byte_order_mark(bundle):
+    manifest, path = load_bundle(bundle).manifest, bundle / "manifest.json"
+    path.write_text(path.read_text(), "utf-8-sig")
+    assert load_bundle(bundle).manifest == manifest
+
+
 def test_a_changed_byte_an_empty_file_and_a_missing_one_are_refused(bundle):
     weights = bundle / "weights.bin"
     data = bytearray(weights.read_bytes())

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from threading import Event
 
+import httpx
 import numpy as np
 import pytest
 
@@ -161,8 +162,11 @@ def test_a_dead_proxy_is_named_without_its_password_and_not_used_for_this_machin
     monkeypatch.setenv("HTTP_PROXY", "http://user:secret@127.0.0.1:1")
     assert main(["http://service.test", str(images), "--patience", "0"]) == 2
     said = capsys.readouterr().err
-    assert "http://service.test does not answer by the proxy http://127.0.0.1:1 of HTTP_PROXY ([Errno 111]" in said
+    refused = "[Errno 111] Connection refused, by the proxy http://127.0.0.1:1 of HTTP_PROXY: does no_proxy lack this"
+    assert f"http://service.test does not answer ({refused} server?). Is its address right" in said
     assert "secret" not in said
+    with Client("http://service.test") as client, pytest.raises(httpx.ConnectError, match=f"^{re.escape(refused)}"):
+        client.model()
     assert main(["http://127.0.0.1:2", str(images), "--patience", "0"]) == 2
     assert "proxy" not in capsys.readouterr().err
 
@@ -181,6 +185,19 @@ def test_a_proxy_of_another_kind_is_named(images, monkeypatch, capsys):
     monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:1")
     assert main(["http://service.test", str(images)]) == 2
     assert "the proxy gopher://127.0.0.1:1 of http_proxy is of a kind that is not supported" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+def test_a_file_of_certificates_that_cannot_be_read_matters_over_https_alone(
+    service, images, tmp_path, monkeypatch, capsys, content
+):
+    path = tmp_path / "certificates"
+    if content:
+        path.write_bytes(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    assert run(service, images) == (0, named(images))
+    assert main(["https://service.test", str(images)]) == 2
+    assert f"given up: no certificates can be read from SSL_CERT_FILE, {path}: " in capsys.readouterr().err
 
 
 def test_a_model_that_changes_ends_the_run(service, images, capsys):
