@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, Fault, ServiceError
+from app.images.decode import LargeImage
 from app.images.intake import Intake
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
@@ -45,9 +46,9 @@ class Classifier:
     store: Store
     distance: RunningDistance
 
-    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome:
+    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome | LargeImage:
         """Runs the model on an image, and computes and keeps its maps if `keep`. What goes wrong is its outcome, so
-        that it fails this image alone.
+        that it fails this image alone. LargeImage asks to come again: then it waits for other large images.
 
         `deadline` is in seconds of time.monotonic.
         """
@@ -75,7 +76,7 @@ class Classifier:
             )
         except TimeoutError:
             return DeadlineExceeded()
-        except ServiceError as error:
+        except (ServiceError, LargeImage) as error:
             return error
         except Exception:
             log.exception("an image failed unexpectedly")

@@ -118,16 +118,20 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     install_handlers(app, routes=routes)
 
     model = backend.model()
-    admission = Admission(
-        max_images=settings.max_queue_images,
-        max_wait_s=settings.max_queue_wait_s,
-        image_s=model.expected(Plan("explain", 1)),
-        lifecycle=lifecycle,
+    admission, large_images = (
+        Admission(
+            max_images=settings.max_queue_images,
+            max_wait_s=settings.max_queue_wait_s,
+            image_s=model.expected(Plan("explain", 1)),
+            lifecycle=lifecycle,
+        )
+        for _ in range(2)
     )
     app.state.services = Services(
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
+        large_images=large_images,
         json_reader=JsonReader(admission=admission),
         bundle=bundle,
         model=model,
@@ -150,7 +154,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     # Outside of the door, so that it counts refusals too.
     app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
     metrics.waiting.set_function(lambda: backend.batcher.waiting)
-    metrics.queue.set_function(lambda: admission.images)
+    metrics.queue.set_function(lambda: admission.images + large_images.images)
     metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
     known = {"name": manifest.name, "digest": bundle.digest, "precision": manifest.precision}
     metrics.model.info({**known, "provider": model.engine.provider, "version": VERSION})

@@ -45,7 +45,8 @@ class ImageAnswer(BaseModel):
 class Services:
     settings: Settings
     lifecycle: Lifecycle
-    admission: Admission
+    admission: Admission  # of images, until one is known to be large
+    large_images: Admission
     json_reader: JsonReader
     bundle: Bundle
     model: Model
