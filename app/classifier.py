@@ -15,7 +15,8 @@ from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
 from app.maps.distance import RunningDistance
-from app.maps.record import Maps, Record
+from app.maps.record import Maps, Record, RecordFormat
+from app.stores.id import new_id
 from app.stores.store import Store
 from app.telemetry.stages import Stages
 
@@ -44,6 +45,7 @@ class Classifier:
     intake: Intake
     batcher: Batcher
     store: Store
+    records: RecordFormat
     distance: RunningDistance
 
     async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome | LargeImage:
@@ -66,7 +68,8 @@ class Classifier:
                     maps = Maps.of(outputs)
                     self.distance.add(maps.distance)
                     with stages.time("store"):
-                        id_of_maps = await self.store.put(Record(maps=maps, image=prepared))
+                        id, packed = new_id(), self.records.pack(Record(maps=maps, image=prepared))
+                        id_of_maps = id if await self.store.keep(id, packed) else None
             return Processed(
                 logits=outputs.get("logits", np.zeros(0, np.float32)),
                 embedding=outputs["embedding"],
