@@ -139,7 +139,7 @@ def test_a_value_that_is_no_record_of_this_model_is_unknown(client, path, caplog
 
     def damaged() -> float:
         labels = {"operation": "get", "reason": "damaged"}
-        return services.metrics.registry.get_sample_value("vit_store_failures_total", labels)
+        return services.metrics.registry.get_sample_value("vit_store_failures_total", labels) or 0.0
 
     monkeypatch.setattr(RecordFormat, "unpack", beside_the_event_loop)
     client.portal.call(services.store.keep, id, bytes(100_000))
