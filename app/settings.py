@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     max_batch: Annotated[int, Field(ge=0, le=512)] = 0
     """Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU"""
     max_queue_images: PositiveInt = 128
-    """Limit of images in work or waiting; further requests get 503"""
+    """Limit of images in work or waiting, and of large ones apart; further requests get 503"""
     max_queue_wait_s: PositiveFloat = 5.0
     """Longest predicted wait in seconds; requests that would wait longer get 503"""
     max_images_per_request: PositiveInt = 16

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from app.errors import ServiceError
+from app.maps.record import Maps, RecordFormat
 from app.settings import DEMO_BUNDLE, VERSION, Settings
-from app.stores.memory import bytes_of
 from lab.benchmarks.__main__ import BENCHMARKS
 from lab.benchmarks.age import HOT_PATH
 from lab.benchmarks.figures import FIGURES, MARK
@@ -24,7 +24,7 @@ from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
 from tests.golden import forms, naming
 from tests.support.pages import block
-from tests.support.records import make_maps, make_record
+from tests.support.records import make_record
 from tests.support.specs import preparer_of, spec_of
 
 README = Path("README.md").read_text()
@@ -72,17 +72,20 @@ def records_table() -> str:
     for name, config in {"demo": DEMO_CONFIG, **sizes, "ViT-B/16 at 384": large}.items():
         layers, heads, tokens = config.depth, config.heads, len(config.prefix) + math.prod(config.grid)
         shapes = {
-            "attention": (layers, heads, tokens), "rollout": (tokens,), "logits": (config.num_classes,),
+            "classes": (5,), "logits": (config.num_classes,),
+            "attention": (layers, heads, tokens), "rollout": (tokens,),
             "evidence": (5, layers, tokens), "evidence_heads": (5, layers, heads), "evidence_rest": (5, 2),
             "distance": (layers, heads), "lens": (layers, 5),
         }  # fmt: skip
-        maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
+        maps = Maps.of({key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
         preparer = preparer_of(spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px)
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True)
-        record = make_record(maps=maps, image=done)
-        parts = {"maps": maps.nbytes, "pixels": done.pixels.nbytes, "thumbnail": len(done.thumbnail)}
-        in_kb = {f"{part}, kB": round(size / 1000) for part, size in {**parts, "record": bytes_of(record)}.items()}
-        found.append({"model": name, **in_kb, "in 256 MiB": 2**28 // bytes_of(record)})
+        form = RecordFormat(name=name, shapes=shapes, image=config.image_size)
+        whole = len(form.pack(make_record(maps=maps, image=done)))
+        parts = {"pixels": done.pixels.nbytes, "thumbnail": len(done.thumbnail)}
+        parts = {"maps": whole - sum(parts.values()), **parts, "record": whole}
+        in_kb = {f"{part}, kB": round(size / 1000) for part, size in parts.items()}
+        found.append({"model": name, **in_kb, "in 256 MiB": 2**28 // whole})
     return table(found)
 
 

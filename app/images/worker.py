@@ -39,7 +39,6 @@ SET = {
 class Worker:
     process: int = 0  # 0 before the first
     connection: socket.socket | None = None
-    large_pixels: int = 0  # of the image in work, see Lanes
 
     def is_ready(self) -> bool:
         """Whether it waits for a request. A worker may have been killed from outside, which is no image's fault."""

@@ -88,7 +88,7 @@ FAULTS = {
         "app/stores/memory.py", "        if self._sweep is None:\n            self._sweep_later()\n", ""
     ),
     "redis-for-ever": Fault(  # Redis keeps records for ever.
-        "app/stores/redis.py", "envelope, px=self._ttl_ms)", "envelope)"
+        "app/stores/redis.py", "value, px=self._ttl_ms)", "value)"
     ),
     "breaker-sum": Fault(  # The breaker counts failures that were not in a row.
         "app/stores/breaker.py",

@@ -9,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from unittest.mock import AsyncMock, Mock
 
 import pytest
 from PIL import Image
 
-from app.images import pool as pool_module
+from app.images.decode import LargeImage
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
@@ -82,11 +81,12 @@ async def test_a_worker_that_fails_costs_one_request(end):
 async def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
     """And is ended, as after every garbled answer."""
     with worker_pool.started(boast, workers=3, unpack=UNPACK) as pool:
-        before = deepcopy(vars(pool.lanes))
-        answers = await ask(pool, b"a", b"b")
-        assert [type(answer) for answer in answers] == [GarbledAnswer, GarbledAnswer]
+        before, upload = deepcopy(vars(pool.lanes)), Upload(b"a")
+        for error in (LargeImage, GarbledAnswer):
+            with pytest.raises(error):
+                await pool.run(upload, thumbnail=True)
         assert vars(pool.lanes) == before
-        assert [worker.is_ready() for worker in pool._workers].count(False) == 2
+        assert [worker.is_ready() for worker in pool._workers].count(False) == 1
 
 
 async def test_a_loop_is_ended_and_the_others_are_answered():
@@ -259,41 +259,20 @@ async def test_a_caller_that_leaves_takes_no_worker_with_it():
 LARGE = (2001, 2000)
 
 
-@pytest.fixture
-def decoding() -> Iterator[WorkerPool]:
-    """What its workers do is what they do in the service."""
+async def test_a_large_image_comes_again_and_waits_for_another(encode):
+    """What the workers do is what they do in the service."""
     with worker_pool.started(preparer_of(spec_of((8, 8))), unpack=UNPACK) as pool:
-        yield pool
-
-
-@pytest.fixture
-def uploads_sent(monkeypatch):
-    """The bytes of each upload that has been sent to a worker."""
-    send = AsyncMock(wraps=pool_module._send)
-    monkeypatch.setattr(pool_module, "_send", send)
-    return lambda: [len(upload) for _, _, upload in (call.args for call in send.mock_calls) if len(upload)]
-
-
-async def test_a_large_image_is_sent_once_and_counts_by_its_pixels(decoding, encode, monkeypatch, uploads_sent):
-    grow = Mock(wraps=decoding.lanes.grow)
-    monkeypatch.setattr(decoding.lanes, "grow", grow)
-    small, large = (encode(Image.new("RGB", size)) for size in ((2000, 2000), LARGE))
-    assert [done.size for done in (*await ask(decoding, small), *await ask(decoding, large))] == [(2000, 2000), LARGE]
-    assert uploads_sent() == [len(small), len(large)]
-    grow.assert_called_once_with(2001 * 2000)
-    assert decoding.lanes._free_pixels == 5_000_000
-
-
-async def test_a_large_image_that_has_to_wait_for_another_is_sent_again(decoding, encode, uploads_sent):
-    large = encode(Image.new("RGB", LARGE))
-    await decoding.lanes.enter(2_000_000)  # as another large image
-    preparing = asyncio.ensure_future(ask(decoding, large))
-    while not decoding.lanes._waiting:
-        await asyncio.sleep(0.01)
-    decoding.lanes.leave(2_000_000)
-    assert (await preparing)[0].size == LARGE
-    assert uploads_sent() == [len(large)] * 2
-    assert decoding.lanes._free_pixels == 5_000_000
+        small, large = (Upload(encode(Image.new("RGB", size))) for size in ((2000, 2000), LARGE))
+        assert (await pool.run(small, thumbnail=True)).size == (2000, 2000)
+        await pool.lanes.enter(2_000_000)  # as another large image
+        with pytest.raises(LargeImage):
+            await pool.run(large, thumbnail=True)
+        again = asyncio.ensure_future(pool.run(large, thumbnail=True))
+        await asyncio.sleep(0)
+        assert len(pool.lanes._waiting) == 1
+        pool.lanes.leave(2_000_000)
+        assert (await again).size == LARGE
+        assert pool.lanes._free_pixels == 5_000_000
 
 
 KILLED = """
