@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.client.client import Client, ServiceProblem
-from app.client.command import main
 from lab.load import bulk
 from model.demo.__main__ import write_images
 from tests.integration.conftest import KEY
 from tests.support.replicas import Replica
+from vit_serve_client.client import Client, ServiceProblem
+from vit_serve_client.command import main
 
 PICTURE = Path("docs/star.jpg")
 

@@ -1,4 +1,4 @@
-"""The command line: `python -m app.client SERVER IMAGES...`."""
+"""The command line: `python -m vit_serve_client SERVER IMAGES...`."""
 
 import argparse
 import math
@@ -11,10 +11,10 @@ from pathlib import Path
 import httpx
 from tqdm import tqdm
 
-from app.client.bulk import Bulk, GivenUp, file_of, with_one_file
-from app.client.client import Answer, Client, ServiceProblem
-from app.client.files import image_files
-from app.client.output import OtherRun, Output
+from vit_serve_client.bulk import Bulk, GivenUp, file_of, with_one_file
+from vit_serve_client.client import Answer, Client, ServiceProblem
+from vit_serve_client.files import image_files
+from vit_serve_client.output import OtherRun, Output
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 SOME_FAILED, GAVE_UP, INTERRUPTED = 1, 2, 130  # exit statuses; the last as of programs that SIGINT ends
@@ -100,7 +100,7 @@ def _tell(sentence: str) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m app.client",
+        prog="python -m vit_serve_client",
         description="Send images to a service, and write the labels that it gives them.",
         epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
         "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "

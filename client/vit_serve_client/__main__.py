@@ -1,4 +1,4 @@
-"""`python -m app.client`."""
+"""`python -m vit_serve_client`."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ if __name__ == "__main__":
     if usual is signal.default_int_handler:  # and not ignored, as in the background of a script
         signal.signal(signal.SIGINT, end)
     try:
-        from app.client.command import INTERRUPTED, main
+        from vit_serve_client.command import INTERRUPTED, main
     except ModuleNotFoundError as missing:
         sys.exit(
             f"not started: {missing.name} is missing: install what the client needs with `make setup`, or with "

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 import httpx
 
-from app.client.client import Answer, Client, NotTheService, ServiceProblem
-from app.client.walk import read_file
+from vit_serve_client.client import Answer, Client, NotTheService, ServiceProblem
+from vit_serve_client.walk import read_file
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
