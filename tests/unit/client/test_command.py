@@ -1,6 +1,5 @@
 """client/vit_serve_client/command.py: one sentence says what is wrong with a command."""
 
-import runpy
 import subprocess
 import sys
 from typing import get_args
@@ -36,20 +35,6 @@ def test_the_command_takes_every_method_of_the_service():
 def test_no_image():
     with pytest.raises(SystemExit, match=r"^not started: there is no file, folder or pattern nothing\.png$"):
         main(["http://s", "nothing.png"])
-
-
-@pytest.mark.parametrize("package", ["httpx", "tqdm"])
-def test_missing_packages_are_named_with_how_to_install_them(package, monkeypatch):
-    """As with `make serve`, which installs what the service needs and no more."""
-    for name in [name for name in sys.modules if name.startswith("vit_serve_client")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SystemExit) as stopped:
-        runpy.run_module("vit_serve_client", run_name="__main__")
-    assert stopped.value.code == (
-        f"not started: {package} is missing: install what the client needs with `make setup`, or with "
-        "`pip install --group client`"
-    )
 
 
 def test_ctrl_c_while_it_is_imported_is_one_line():
