@@ -4,6 +4,7 @@ import json
 import math
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -125,7 +126,8 @@ def test_the_api_page_names_every_path_parameter_and_field(client):
 
 def test_the_code_page_names_every_folder():
     """And every file in app/ itself."""
-    files = [path for path in tracked("app", "export", "model") if path.suffix in CODE and path.name != "__init__.py"]
+    code = (path for path in tracked("app", "client", "export", "model") if path.suffix in CODE)
+    files = [path for path in code if path.name != "__init__.py"]
     top = {str(path) for path in files if str(path.parent) == "app"}
     folders = {path.parent for path in files} - {Path("app")}
     folders |= {Path(*path.parts[:2]) for path in tracked("tests", "lab") if len(path.parts) > 2}
@@ -135,7 +137,7 @@ def test_the_code_page_names_every_folder():
 
 def test_files_that_a_page_names_exist():
     text = README + "".join(page.read_text() for page in PAGES)
-    named = re.findall(r"`((?:app|export|model|tests|lab|docker)/[\w./-]*)`", text)
+    named = re.findall(r"`((?:app|client|export|model|tests|lab|docker)/[\w./-]*)`", text)
     assert [name for name in named if not Path(name).exists()] == []
 
 
@@ -183,8 +185,9 @@ def test_no_option_of_a_make_target_has_a_value_of_its_own():
     assert {"PEERS", "SECONDS", "BUNDLE"} <= options
 
 
-def test_the_newest_release_in_the_changelog_is_the_version():
+def test_the_newest_release_in_the_changelog_and_that_of_the_client_are_the_version():
     assert re.findall(r"^## (\d+\.\d+\.\d+)$", Path("CHANGELOG.md").read_text(), re.MULTILINE)[0] == VERSION
+    assert tomllib.loads(Path("client/pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
 def test_the_front_page_is_short_and_every_page_is_in_the_index():

@@ -100,7 +100,9 @@ FAULTS = {
         "app/maps/faithfulness.py", "scores=of_orders[1, ::-1]", "scores=of_orders[1]"
     ),
     "retry-after": Fault(  # The client asks again sooner than Retry-After says.
-        "app/client/bulk.py", "max(after_s, random.uniform(0.5, 1) * wait_s)", "random.uniform(0.5, 1) * wait_s"
+        "client/vit_serve_client/bulk.py",
+        "max(after_s, random.uniform(0.5, 1) * wait_s)",
+        "random.uniform(0.5, 1) * wait_s",
     ),
     "batch-bound": Fault(  # VIT_MAX_BATCH has no upper bound.
         "app/settings.py", "Field(ge=0, le=512)", "Field(ge=0)"

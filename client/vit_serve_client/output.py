@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from app.client.client import Answer
+from vit_serve_client.client import Answer
 
 _FORMULA = re.compile(
     r"[=+\-@\t\r']"

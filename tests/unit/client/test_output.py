@@ -1,4 +1,4 @@
-"""app/client/output.py: what is written, cut anywhere and gone on with, is what an uninterrupted run writes."""
+"""client/vit_serve_client/output.py: a file that was cut anywhere and gone on with is that of an uninterrupted run."""
 
 import csv
 import os
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.client.client import Answer
-from app.client.output import Output
+from vit_serve_client.client import Answer
+from vit_serve_client.output import Output
 
 MODEL = Answer(name="m", digest="0123456789abcdef")
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12) | st.sampled_from(

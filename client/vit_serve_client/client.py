@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import httpx
 
-from app.client.proxy import proxy_to
-from app.client.walk import read_file
+from vit_serve_client.proxy import proxy_to
+from vit_serve_client.walk import read_file
 
 MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
 PROBLEM = "urn:vit-serve:problem:"  # how the type of each problem begins, also of one from the balancers in docker/
