@@ -12,6 +12,7 @@ from torch import Tensor
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.class_names import found_in
+from model.checkpoints.computed import refusal, whole
 from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
 from model.checkpoints.weights import Stored, open_weights
@@ -48,6 +49,7 @@ class Source:
         for file, content in zip(files, opened, strict=True):
             states, names = leave_out(content.states, without)
             out |= names
+            states = {place: whole(state) for place, state in states.items()}
             taken = take(states, file=file.name, weights=weights)
             if twice := sorted(self._stored.keys() & taken.tensors.keys()):
                 raise CheckpointError(f"{self.file.name} and {file.name} both have {twice[0]}: name the file to load")
@@ -70,7 +72,7 @@ class Source:
     def shape(self, name: str) -> tuple[int, ...]:
         """Raises CheckpointError if there is no such tensor."""
         if name not in self._stored:
-            raise CheckpointError(f"{self.file.name} has no {name}")
+            raise CheckpointError(refusal(self.names_in_file.values()) or f"{self.file.name} has no {name}")
         return self._stored[name].shape
 
     def rename(self, names: Names = (), *, dropping: str = "(?!)") -> None:
