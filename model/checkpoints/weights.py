@@ -62,17 +62,26 @@ def open_weights(file: Path) -> Weights:
     if start[:1] == b"\x80" and not fits:
         return _open_pickle(file)
     if file.name.endswith(INDEX):
-        shards = read_json(file).get("weight_map", {}).values()
-        return _open_shards(file, [file.parent / Path(shard).name for shard in sorted(set(shards))])
+        return _open_shards(file)
     return _open_safetensors(file)
 
 
-def _open_shards(listing: Path, shards: list[Path]) -> Weights:
+def _open_shards(listing: Path) -> Weights:
+    """Of all files that it lists, which may lie in folders beside it."""
+    listed = read_json(listing).get("weight_map")
+    if not (isinstance(listed, dict) and listed and all(isinstance(shard, str) for shard in listed.values())):
+        raise CheckpointError(f"{listing.name} has no weight_map, which lists the file of each tensor")
     tensors: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
-    for shard in shards:
+    for name in sorted({*listed.values()}):
+        shard = listing.parent / name
+        # Files may be links: in the Hugging Face Hub's cache all are.
+        if not shard.parent.resolve().is_relative_to(listing.parent.resolve()):
+            raise CheckpointError(
+                f"{listing.name} lists {name}, which is outside its folder: only files in it are read"
+            )
         if not shard.is_file():
-            raise CheckpointError(f"{listing.name} lists {shard.name}, which is not beside it")
+            raise CheckpointError(f"{listing.name} lists {name}, which is not in its folder")
         opened = open_weights(shard)
         metadata |= opened.metadata
         tensors |= opened.states.get((), {})
