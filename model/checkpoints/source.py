@@ -19,6 +19,7 @@ from model.checkpoints.weights import Stored, open_weights
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
 Names = Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]
+PROJECTION = re.compile(r"(.*\.)?(patch_embed\.proj|patch_embeddings?(\.projection)?|conv_proj|conv1)\.weight")
 
 
 class Source:
@@ -109,6 +110,12 @@ class Source:
         types = {self.names_in_file.get(name, name): dtype for name, dtype in self.types.items()}
         if no_weights := foreign.of_tensors(self.file.name, types, self.json):
             raise CheckpointError(no_weights)
+        for name, stored in self._stored.items():
+            if PROJECTION.fullmatch(name) and (order := _order(stored.shape)):
+                raise CheckpointError(
+                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}, whose axes are in "
+                    f"another order than PyTorch's (width, 3, patch, patch): save it as weight.permute{order}"
+                )
 
     def count(self, pattern: str) -> int:
         """One more than the largest number that the pattern's group matches; 0 when nothing does."""
@@ -128,3 +135,13 @@ class Source:
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""
         return read_beside(self.folder, name)
+
+
+def _order(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The order that makes the axes of a projection of patches PyTorch's; None if they are that, or unknown."""
+    match shape:
+        case (_, height, width, 3) if height == width != 3:
+            return 0, 3, 1, 2
+        case (height, width, 3, out) if height == width and out != 3:
+            return 3, 2, 0, 1
+    return None

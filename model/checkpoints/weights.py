@@ -32,7 +32,7 @@ DEEPEST = 8  # of them, at most
 
 class Stored(NamedTuple):
     shape: tuple[int, ...]
-    dtype: str  # as torch calls it, such as float32
+    dtype: str  # as torch calls it, such as float32; of FORMS of model/checkpoints/foreign.py its form
     read: Callable[[], Tensor]
 
 
@@ -132,6 +132,11 @@ def _open_npz(file: Path) -> Weights:
 def _open_pickle(file: Path) -> Weights:
     content = pickles.load(file)
     states = dict(_state_dicts(content))
+    if not states and pickles.has_arrays(content):
+        raise CheckpointError(
+            f"{file.name} holds NumPy's arrays in place of tensors. Where it was made, write them as npz: "
+            'numpy.savez("OTHER.npz", **arrays)'
+        )
     if not states:
         keys = f"; it has {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) else ""
         raise CheckpointError(f"the file holds no state dict{keys}")
@@ -166,7 +171,10 @@ def _state_dicts(content: Any, place: Place = ()) -> Iterator[tuple[Place, dict[
 
 
 def _stored(tensor: Tensor) -> Stored:
-    return Stored(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), tensor.detach)
+    if tensor.is_nested:  # it has no shape
+        return Stored((), "nested", tensor.detach)
+    form = "meta" if tensor.is_meta else "" if tensor.layout == torch.strided else "sparse"
+    return Stored(tuple(tensor.shape), form or str(tensor.dtype).removeprefix("torch."), tensor.detach)
 
 
 def _spelt(dtype: str) -> str:
