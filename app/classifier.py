@@ -13,7 +13,6 @@ from app.images.intake import Intake
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
-from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record
 from app.stores.store import Store
 from app.telemetry.stages import Stages
@@ -43,7 +42,6 @@ class Classifier:
     intake: Intake
     batcher: Batcher
     store: Store
-    distance: RunningDistance
 
     async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome:
         """Runs the model on an image, and computes and keeps its maps if `keep`. What goes wrong is its outcome, so
@@ -62,10 +60,8 @@ class Classifier:
                 graph: Graph = "explain" if keep else "classify"
                 outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
                 if keep:
-                    maps = Maps.of(outputs)
-                    self.distance.add(maps.distance)
                     with stages.time("store"):
-                        id_of_maps = await self.store.put(Record(maps=maps, image=prepared))
+                        id_of_maps = await self.store.put(Record(maps=Maps.of(outputs), image=prepared))
             return Processed(
                 logits=outputs.get("logits", np.zeros(0, np.float32)),
                 embedding=outputs["embedding"],

@@ -37,7 +37,6 @@ from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer
-from app.maps.distance import RunningDistance
 from app.settings import VERSION, Settings
 from app.stores.store import open_store
 from app.telemetry.metrics import watch_event_loop
@@ -74,8 +73,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
     store = open_store(settings=settings, model=bundle.digest, metrics=metrics)
     scoring = Scoring.of(manifest)
-    distance = RunningDistance(layers=manifest.layers, heads=manifest.heads)
-    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store, distance=distance)
+    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store)
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or max(allowed_cores(), 2),
         thread_name_prefix="cpu",
@@ -142,7 +140,6 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         ),
         store=store,
         metrics=metrics,
-        distance=distance,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
     cors = Cors(settings.cors_origins)

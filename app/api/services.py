@@ -19,7 +19,6 @@ from app.lifecycle import Lifecycle
 from app.maps.choice import Choice
 from app.maps.coverer import Coverer
 from app.maps.covering import Fill
-from app.maps.distance import RunningDistance
 from app.maps.record import Record
 from app.settings import Settings
 from app.stores.store import Store
@@ -54,7 +53,6 @@ class Services:
     coverer: Coverer
     store: Store
     metrics: Metrics
-    distance: RunningDistance  # over the images explained since the start
     drawings: Drawings
 
     @property
