@@ -22,6 +22,8 @@ from tests.benchmarks.page import BLOCK, PAGES, block, blocks, table, written
 from tests.benchmarks.record import head, read_record, record_paths
 from tests.benchmarks.servers.__main__ import TABLES
 from tests.golden import forms, naming
+from tests.parity import record as parity_record
+from tests.parity import summary
 from tests.study.__main__ import EXPERIMENTS
 from tests.support.records import make_maps, make_record
 from tests.support.specs import preparer_of, spec_of
@@ -209,6 +211,10 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [Path("README.md"), *PAGES], ids=str)
 def test_tables_and_figures_are_those_of_the_records(page):
     assert page.read_text() == written(page.read_text())
+
+
+def test_the_summary_of_parity_is_that_of_its_record():
+    assert f"<!-- parity -->\n{summary.summary(parity_record.read())}\n<!-- /parity -->" in summary.PAGE.read_text()
 
 
 def test_every_table_of_a_record_but_the_longest_is_in_one_place():
