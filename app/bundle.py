@@ -33,6 +33,7 @@ CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of l
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
 Precision = Literal["fp32", "bf16", "int8", "fp16"]
+ON_GPUS: tuple[Precision, ...] = ("fp32", "fp16")  # CPUs run every precision
 Prefix = Literal["class", "distillation", "register"]
 Count = Annotated[int, Interval(ge=1, le=2**20)]  # of numbers; beyond this and the next, one is a mistake
 Few = Annotated[int, Interval(ge=1, le=2**10)]
@@ -41,6 +42,11 @@ Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 class BundleError(CannotStart):
     """The folder is not a bundle that this service can serve; the message says why."""
+
+
+def graph_files(precision: Precision) -> tuple[str, ...]:
+    """The graphs that a bundle has: the one that CPUs run, and the two that GPUs run where they run the precision."""
+    return (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH) if precision in ON_GPUS else (COMBINED_GRAPH,)
 
 
 def picture_file(name: str, kind: PictureFormat) -> str:
@@ -179,7 +185,7 @@ class Manifest(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
         pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
-        missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH, WEIGHTS, *pictures} - self.files.keys()
+        missing = {*graph_files(self.precision), WEIGHTS, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         if len(self.known_answer.logits) != len(self.labels):

@@ -14,7 +14,6 @@ from app.images.intake import Intake
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
-from app.maps.distance import RunningDistance
 from app.maps.record import Maps, Record, RecordFormat
 from app.stores.id import new_id
 from app.stores.store import Store
@@ -46,7 +45,6 @@ class Classifier:
     batcher: Batcher
     store: Store
     records: RecordFormat
-    distance: RunningDistance
 
     async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome | LargeImage:
         """Runs the model on an image, and computes and keeps its maps if `keep`. What goes wrong is its outcome, so
@@ -65,10 +63,8 @@ class Classifier:
                 graph: Graph = "explain" if keep else "classify"
                 outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
                 if keep:
-                    maps = Maps.of(outputs)
-                    self.distance.add(maps.distance)
                     with stages.time("store"):
-                        id, packed = new_id(), self.records.pack(Record(maps=maps, image=prepared))
+                        id, packed = new_id(), self.records.pack(Record(maps=Maps.of(outputs), image=prepared))
                         id_of_maps = id if await self.store.keep(id, packed) else None
             return Processed(
                 logits=outputs.get("logits", np.zeros(0, np.float32)),

@@ -37,7 +37,6 @@ from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer
-from app.maps.distance import RunningDistance
 from app.maps.record import RecordFormat
 from app.settings import VERSION, Settings
 from app.stores.store import open_store
@@ -76,10 +75,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     records = RecordFormat.of(bundle)
     store = open_store(settings=settings, namespace=records.name, metrics=metrics)
     scoring = Scoring.of(manifest)
-    distance = RunningDistance(layers=manifest.layers, heads=manifest.heads)
-    classifier = Classifier(
-        intake=backend.intake, batcher=backend.batcher, store=store, records=records, distance=distance
-    )
+    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store, records=records)
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or max(allowed_cores(), 2),
         thread_name_prefix="cpu",
@@ -151,7 +147,6 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         store=store,
         records=records,
         metrics=metrics,
-        distance=distance,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
     cors = Cors(settings.cors_origins)

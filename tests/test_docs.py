@@ -20,6 +20,8 @@ from lab.benchmarks.figures import FIGURES, MARK
 from lab.benchmarks.page import BLOCK, PAGES, blocks, table, written
 from lab.benchmarks.record import head, read_record, record_paths
 from lab.benchmarks.servers.__main__ import TABLES
+from lab.parity import record as parity_record
+from lab.parity import summary
 from lab.study.__main__ import EXPERIMENTS
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
@@ -216,6 +218,10 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [Path("README.md"), *PAGES], ids=str)
 def test_tables_and_figures_are_those_of_the_records(page):
     assert page.read_text() == written(page.read_text())
+
+
+def test_the_summary_of_parity_is_that_of_its_record():
+    assert f"<!-- parity -->\n{summary.summary(parity_record.read())}\n<!-- /parity -->" in summary.PAGE.read_text()
 
 
 def test_every_table_of_a_record_but_the_longest_is_in_one_place():

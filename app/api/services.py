@@ -21,7 +21,6 @@ from app.lifecycle import Lifecycle
 from app.maps.choice import Choice
 from app.maps.coverer import Coverer
 from app.maps.covering import Fill
-from app.maps.distance import RunningDistance
 from app.maps.record import DamagedRecord, Record, RecordFormat
 from app.settings import Settings
 from app.stores.store import Store
@@ -60,7 +59,6 @@ class Services:
     store: Store
     records: RecordFormat
     metrics: Metrics
-    distance: RunningDistance  # over the images explained since the start
     drawings: Drawings
 
     @property

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from app.errors import ServiceError
 from app.images.decode import LargeImage
@@ -35,6 +36,13 @@ class WorkerKilled(WorkerFailed):
 
 class WorkerTimedOut(WorkerFailed):
     """A worker was killed because it worked too long at a request."""
+
+
+class Processes(NamedTuple):
+    """Numbers of processes; 0 where there is none yet, or none any more."""
+
+    fork_server: int
+    workers: tuple[int, ...]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -71,6 +79,10 @@ class WorkerPool:
             self._fork_server.stop()
         for worker in self._workers:
             worker.close()
+
+    def processes(self) -> Processes:
+        fork_server = self._fork_server.process if self._fork_server else 0
+        return Processes(fork_server, tuple(worker.process for worker in self._workers))
 
     async def run(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """A worker's answer about an upload.

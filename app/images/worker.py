@@ -122,15 +122,19 @@ class ForkServer:
         self._control, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", fork_server.__name__, str(theirs.fileno())]
-            self._process = subprocess.Popen(
+            self._popen = subprocess.Popen(
                 command, stdin=subprocess.PIPE, env=_environment(), pass_fds=[theirs.fileno()], process_group=0
             )
-        assert self._process.stdin
-        with self._process.stdin as stdin:
+        assert self._popen.stdin
+        with self._popen.stdin as stdin:
             pickle.dump((work, memory_bytes), stdin)
 
+    @property
+    def process(self) -> int:
+        return self._popen.pid
+
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return self._popen.poll() is None
 
     def renew(self, worker: Worker) -> int:
         """Put a new process in place of `worker`'s, and return the exit code of the old one: -SIGKILL if it ended with
@@ -164,10 +168,10 @@ class ForkServer:
         with self._lock:
             self._control.close()
         try:
-            self._process.wait(STOP_S)
+            self._popen.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._popen.kill()
+            self._popen.wait()
 
 
 def _environment() -> dict[str, str]:

@@ -82,7 +82,7 @@ class Plan(NamedTuple):
 
     graph: Graph
     images: int
-    streamed: Engine | None = None  # the engine on one of whose streams it runs, beside others; None: on all cores
+    streams: Engine | None = None  # the engine on one of whose streams it runs, beside others; None: on all cores
 
 
 class DeviceError(CannotStart):

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -118,6 +119,20 @@ def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, 
     edit(bundle, **changes)
     with pytest.raises(BundleError, match=rf"is not a manifest of format 3 \(.*{said}.*\)\. Export the model again\.$"):
         load_bundle(bundle)
+
+
+@pytest.mark.parametrize(("precision", "on_gpus"), [("fp32", True), ("fp16", True), ("bf16", False), ("int8", False)])
+def test_only_a_precision_that_gpus_run_needs_their_graphs(bundle, precision, on_gpus):
+    """Bundles of earlier versions have them in every precision."""
+    edit(bundle, precision=precision)
+    load_bundle(bundle).check_files()
+    path = bundle / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["files"]["classify.onnx"], manifest["files"]["explain.onnx"]
+    path.write_text(json.dumps(manifest))
+    refused = pytest.raises(BundleError, match=r"lacks classify\.onnx, explain\.onnx")
+    with refused if on_gpus else nullcontext():
+        load_bundle(bundle).check_files()
 
 
 @pytest.mark.parametrize("manifest", ["{", "[]"])
