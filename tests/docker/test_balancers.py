@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.server import KEEP_ALIVE_S
+from app.settings import Settings
 from app.settings import Settings
 from tests.load.balancers import BALANCERS, nginx_file
 from tests.support.listener import keeping_posts
