@@ -3,7 +3,7 @@ answers that are not read; and a proper answer to a message that is not HTTP.
 
 It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
 version, and these names have to be looked at when it is raised:
-- attributes: cycle, flow, headers, loop, parser, scope, server_state, transport, url
+- attributes: cycle, headers, loop, parser, pipeline, scope, server_state, transport, url
 - methods: on_response_complete, _unset_keepalive_if_required, and the callbacks of httptools
 - RequestResponseCycle: disconnected, keep_alive, message_event, more_body, response_complete, response_started, scope
 
@@ -30,14 +30,13 @@ from app.telemetry.logs import access_log
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100
+MAX_PIPELINED = 10  # requests that wait for the one ahead
 HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, until its header is there
 TOO_LARGE = HeaderTooLarge(f"The header has more than {MAX_HEADER_BYTES} bytes.")
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection, whose requests are answered one at a time. With too many at work its requests are marked
-    `crowded`, and the door refuses all but probes.
-    """
+    """One connection. With too many at work its requests are marked `crowded`, and the door refuses all but probes."""
 
     def __init__(self, *args: Any, places: Places, cors: Cors, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -49,7 +48,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._header_timer: asyncio.TimerHandle | None = None  # runs from the first byte of a header to its last
         self._unread_timer: asyncio.TimerHandle | None = None
         self._overhead = 0  # bytes that have come since the last that were a part of a body
-        self._early = b""  # what came behind a request before its answer was complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
         self._lingering = LingeringTransport(transport, sending=self._sending)
@@ -71,12 +69,6 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._refused or self.transport.is_closing():
             return
         if not self._in_message:
-            if self._answers():  # perhaps the client has the whole answer, and only its end is not noted yet
-                if self._early:
-                    self._refuse(self._parse_error)
-                self._early = data
-                self.flow.pause_reading()
-                return
             self._start_header_timer()
         self._overhead += len(data)
         self._unset_keepalive_if_required()
@@ -116,9 +108,8 @@ class GuardedProtocol(HttpToolsProtocol):
     # Parser callbacks. A ValueError stops the parser: the error's own traceback would tie it to this connection.
 
     def on_message_begin(self) -> None:
-        if self._answers():
-            raise ValueError  # a request behind one that is not answered yet: it has to be sent again (RFC 9112, 9.3.2)
         self._in_message = True
+        self._start_header_timer()
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -133,8 +124,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES:
             self._parse_error = TOO_LARGE
             raise ValueError
-        if self.parser.get_method() == b"CONNECT":  # there are no tunnels
-            raise ValueError
+        if self.parser.get_method() == b"CONNECT" or len(self.pipeline) == MAX_PIPELINED:
+            raise ValueError  # there are no tunnels, and of too many requests the first are answered
         if self.parser.get_http_version() == "1.1" and sum(name == b"host" for name, _ in self.headers) != 1:
             self._parse_error = MalformedRequest("A request of HTTP/1.1 needs one Host header.")
             raise ValueError
@@ -160,11 +151,9 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._places.wait(self._lingering)
+        if not self.pipeline:
+            self._places.wait(self._lingering)
         super().on_response_complete()
-        if self._early:
-            data, self._early = self._early, b""
-            self.data_received(data)
 
     # The header's time
 
@@ -179,7 +168,9 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _header_is_late(self) -> None:
         self._header_timer = None
-        if self._in_message:
+        if self._answers():
+            self._start_header_timer()  # pipelined: nothing is read before the request ahead is answered
+        elif self._in_message:
             self._refuse(SlowRequest(f"The header did not arrive within {HEADER_TIMEOUT_S:g} seconds."))
         else:
             self.transport.close()
@@ -210,7 +201,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_header_timer()
         cycle = self.cycle
         if self._answers():
-            if not cycle.more_body or cycle.response_started:
+            if self.pipeline or not cycle.more_body or cycle.response_started:
                 cycle.keep_alive = False
                 return
             cycle.scope["state"]["refusal"] = error
