@@ -7,7 +7,7 @@ import time
 
 from app.door.transport import LingeringTransport
 
-MAX_UNREAD_BYTES = 128 * 2**20  # of answers, beside what the system holds for each connection
+MAX_UNREAD_BYTES = 64 * 2**20  # of answers, beside what the system holds for each connection
 
 
 class Places:
