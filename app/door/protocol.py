@@ -134,7 +134,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.parser.should_upgrade():
             self._stop_header_timer()
             super().on_headers_complete()
-            self._places.wait(self._lingering)
+            if not self.pipeline:
+                self._places.wait(self._lingering)
             self.scope["state"]["crowded"] = self._places.crowded
 
     def on_body(self, body: bytes) -> None:
