@@ -6,13 +6,16 @@ This is the contract between export, which writes it, and the service, which rea
 import hashlib
 import mmap
 import os
+from codecs import BOM_UTF8
 from contextlib import suppress
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, Literal
 from weakref import finalize
 
+from annotated_types import Interval
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, ValidationError, model_validator
 
 from app.errors import CannotStart
@@ -30,12 +33,20 @@ CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of l
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
 Precision = Literal["fp32", "bf16", "int8", "fp16"]
+ON_GPUS: tuple[Precision, ...] = ("fp32", "fp16")  # CPUs run every precision
 Prefix = Literal["class", "distillation", "register"]
+Count = Annotated[int, Interval(ge=1, le=2**20)]  # of numbers; beyond this and the next, one is a mistake
+Few = Annotated[int, Interval(ge=1, le=2**10)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class BundleError(CannotStart):
     """The folder is not a bundle that this service can serve; the message says why."""
+
+
+def graph_files(precision: Precision) -> tuple[str, ...]:
+    """The graphs that a bundle has: the one that CPUs run, and the two that GPUs run where they run the precision."""
+    return (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH) if precision in ON_GPUS else (COMBINED_GRAPH,)
 
 
 def picture_file(name: str, kind: PictureFormat) -> str:
@@ -148,12 +159,12 @@ class Manifest(Frozen):
     precision: Precision
     image: ImageSpec
     tokens: Tokens
-    layers: Annotated[int, Field(ge=1)]
-    heads: Annotated[int, Field(ge=1)]
+    layers: Few
+    heads: Few
     # What the head reads; app/maps/choice.py: ROWS.
     pool: Literal["cls", "cls_mean", "mean", "mean_all", "map", "map_all"]
-    explains: dict[str, tuple[int, ...]]  # outputs of the explaining graph, and the shape of one image's
-    features: Annotated[int, Field(ge=1)]  # numbers of an embedding: what the head reads
+    explains: dict[str, tuple[Count, ...]]  # outputs of the explaining graph, and the shape of one image's
+    features: Count  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
     prompts: tuple[str, ...] = ()  # sentences with {} for the label, where a text tower has read the labels
@@ -174,11 +185,16 @@ class Manifest(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
         pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
-        missing = {CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH, WEIGHTS, *pictures} - self.files.keys()
+        missing = {*graph_files(self.precision), WEIGHTS, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         if len(self.known_answer.logits) != len(self.labels):
             raise ValueError("known_answer does not have one logit for each label")
+        sees = len(self.tokens.prefix) + prod(self.tokens.grid)
+        if self.explains.get("attention") != (self.layers, self.heads, sees):
+            raise ValueError("layers, heads and tokens are not those of attention in explains")
+        if self.image.size != tuple(side * self.tokens.patch for side in self.tokens.grid):
+            raise ValueError("tokens do not cover an image of this size")
         if self.known_answer.sums.keys() != self.explains.keys() - {"logits", "classes"}:
             raise ValueError("known_answer does not have the outputs of the explaining graph")
         return self
@@ -227,7 +243,7 @@ def load_bundle(folder: Path) -> Bundle:
         raise _no_bundle(folder)
     text = path.read_bytes()
     try:
-        manifest = Manifest.model_validate_json(text)
+        manifest = Manifest.model_validate_json(text.removeprefix(BOM_UTF8))  # of editors on Windows
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         raise BundleError(f"{path} is not a manifest of format 4 ({wrong}). Export the model again.") from None

@@ -9,12 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, Fault, ServiceError
+from app.images.decode import LargeImage
 from app.images.intake import Intake
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
-from app.maps.distance import RunningDistance
-from app.maps.record import Maps, Record
+from app.maps.record import Maps, Record, RecordFormat
+from app.stores.id import new_id
 from app.stores.store import Store
 from app.telemetry.stages import Stages
 
@@ -43,11 +44,11 @@ class Classifier:
     intake: Intake
     batcher: Batcher
     store: Store
-    distance: RunningDistance
+    records: RecordFormat
 
-    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome:
+    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome | LargeImage:
         """Runs the model on an image, and computes and keeps its maps if `keep`. What goes wrong is its outcome, so
-        that it fails this image alone.
+        that it fails this image alone. LargeImage asks to come again: then it waits for other large images.
 
         `deadline` is in seconds of time.monotonic.
         """
@@ -62,10 +63,9 @@ class Classifier:
                 graph: Graph = "explain" if keep else "classify"
                 outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
                 if keep:
-                    maps = Maps.of(outputs)
-                    self.distance.add(maps.distance)
                     with stages.time("store"):
-                        id_of_maps = await self.store.put(Record(maps=maps, image=prepared))
+                        id, packed = new_id(), self.records.pack(Record(maps=Maps.of(outputs), image=prepared))
+                        id_of_maps = id if await self.store.keep(id, packed) else None
             return Processed(
                 logits=outputs.get("logits", np.zeros(0, np.float32)),
                 embedding=outputs["embedding"],
@@ -75,7 +75,7 @@ class Classifier:
             )
         except TimeoutError:
             return DeadlineExceeded()
-        except ServiceError as error:
+        except (ServiceError, LargeImage) as error:
             return error
         except Exception:
             log.exception("an image failed unexpectedly")

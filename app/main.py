@@ -37,7 +37,7 @@ from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer
-from app.maps.distance import RunningDistance
+from app.maps.record import RecordFormat
 from app.settings import VERSION, Settings
 from app.stores.store import open_store
 from app.telemetry.metrics import watch_event_loop
@@ -72,10 +72,10 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     manifest = bundle.manifest
     keys = open_keys(settings)
     check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
-    store = open_store(settings=settings, model=bundle.digest, metrics=metrics)
+    records = RecordFormat.of(bundle)
+    store = open_store(settings=settings, namespace=records.name, metrics=metrics)
     scoring = Scoring.of(manifest)
-    distance = RunningDistance(layers=manifest.layers, heads=manifest.heads)
-    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store, distance=distance)
+    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store, records=records)
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or max(allowed_cores(), 2),
         thread_name_prefix="cpu",
@@ -118,16 +118,20 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     install_handlers(app, routes=routes)
 
     model = backend.model()
-    admission = Admission(
-        max_images=settings.max_queue_images,
-        max_wait_s=settings.max_queue_wait_s,
-        image_s=model.expected(Plan("explain", 1)),
-        lifecycle=lifecycle,
+    admission, large_images = (
+        Admission(
+            max_images=settings.max_queue_images,
+            max_wait_s=settings.max_queue_wait_s,
+            image_s=model.expected(Plan("explain", 1)),
+            lifecycle=lifecycle,
+        )
+        for _ in range(2)
     )
     app.state.services = Services(
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
+        large_images=large_images,
         json_reader=JsonReader(admission=admission),
         bundle=bundle,
         model=model,
@@ -141,8 +145,8 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
             lifecycle=lifecycle,
         ),
         store=store,
+        records=records,
         metrics=metrics,
-        distance=distance,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
     cors = Cors(settings.cors_origins)
@@ -150,7 +154,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     # Outside of the door, so that it counts refusals too.
     app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
     metrics.waiting.set_function(lambda: backend.batcher.waiting)
-    metrics.queue.set_function(lambda: admission.images)
+    metrics.queue.set_function(lambda: admission.images + large_images.images)
     metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
     known = {"name": manifest.name, "digest": bundle.digest, "precision": manifest.precision}
     metrics.model.info({**known, "provider": model.engine.provider, "version": VERSION})

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-KEEP_ALIVE_S = 75  # longer than load balancers keep idle connections, so that they close first
+UNSENT_BYTES = 64 * 1024  # of a connection that the system may hold, beside what is on its way
 CLOSE = (b"connection", b"close")
 GRACE_S = 5.0  # after the last request, for the engine and the worker threads to end
 END_S = 2.0  # after that, for threads that nothing can interrupt, such as one that asks a name server
@@ -100,16 +100,18 @@ def fitting(settings: Settings) -> Settings:
 def serve(app: "FastAPI", settings: Settings, sockets: list[socket.socket]) -> None:
     """Run one server at one or two ports, which the door tells apart. Exits with 3 if it cannot listen there."""
     from app.door.cors import Cors  # these need FastAPI, which is imported while the model loads
+    from app.door.places import Places
     from app.door.protocol import GuardedProtocol
 
-    protocol = partial(GuardedProtocol, max_connections=settings.max_connections, cors=Cors(settings.cors_origins))
+    places = Places(at_work=settings.max_connections)
+    protocol = partial(GuardedProtocol, places=places, cors=Cors(settings.cors_origins))
     config = uvicorn.Config(
         app,
         http=protocol,  # type: ignore[arg-type]  # any factory of protocols will do
         ws="none",
         log_config=None,  # uvicorn's loggers use the handler of all others
         access_log=False,
-        timeout_keep_alive=KEEP_ALIVE_S,
+        timeout_keep_alive=settings.keep_alive_s,
         timeout_graceful_shutdown=settings.drain_timeout_s,
         server_header=False,
     )
@@ -126,6 +128,7 @@ def _bind(settings: Settings, field: str) -> socket.socket:
     host, port = settings.host, getattr(settings, field)
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # connections that have just ended may keep the port
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     try:
         bound.bind((host, port))
     except OSError as error:

@@ -78,7 +78,7 @@ class Settings(BaseSettings):
     max_batch: Annotated[int, Field(ge=0, le=512)] = 0
     """Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU"""
     max_queue_images: PositiveInt = 128
-    """Limit of images in work or waiting; further requests get 503"""
+    """Limit of images in work or waiting, and of large ones apart; further requests get 503"""
     max_queue_wait_s: PositiveFloat = 5.0
     """Longest predicted wait in seconds; requests that would wait longer get 503"""
     max_images_per_request: PositiveInt = 16
@@ -88,7 +88,9 @@ class Settings(BaseSettings):
     max_intake_bytes: PositiveInt = 512 * 2**20
     """Largest sum of the bodies of all requests in work, in bytes; further requests get 503"""
     max_connections: PositiveInt = 1024
-    """Connection limit; above it only probes are answered"""
+    """Limit of connections with a request in work; above it only probes are answered. Twice as many may be open"""
+    keep_alive_s: PositiveInt = 75
+    """Seconds until an idle connection is closed; more than a balancer in front keeps it"""
     receive_timeout_s: PositiveFloat = 15.0
     """Longest time for a request's body to arrive, in seconds"""
     request_timeout_s: PositiveFloat = 30.0

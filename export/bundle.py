@@ -20,6 +20,7 @@ from app.bundle import (
     Manifest,
     Precision,
     Tokens,
+    graph_files,
     picture_file,
     sha256,
 )
@@ -46,7 +47,6 @@ from model.durable import replacing_folder
 from model.vit import VisionTransformer
 
 GIVEN_PARITY = 8  # given images that parity is checked on, besides drawn ones
-GRAPHS = (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH)
 SHARED = (  # fields of a manifest that a checkpoint has too
     *("name", "family", "labels", "labels_from", "wordnet", "prompts"),
     *("score", "temperature", "overrides", "figures", "recipe"),
@@ -129,7 +129,7 @@ def _fill(
         known_answer=answer,
         inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={name: sha256(folder / name) for name in (*GRAPHS, WEIGHTS, *files)},
+        files={name: sha256(folder / name) for name in (*graph_files(precision), WEIGHTS, *files)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
     return manifest
@@ -138,8 +138,8 @@ def _fill(
 def write_graphs(
     folder: Path, model: VisionTransformer, checkpoint: Checkpoint, precision: Precision
 ) -> tuple[Engine, dict[str, tuple[int, ...]]]:
-    """Write the explaining graph, as the lean graph the part of it that gives the answers alone, and both in one. All
-    read one file of weights.
+    """Write the graphs of a bundle in this precision: the explaining one, as the lean one the part of it that gives the
+    answers alone, and both in one. All read one file of weights.
 
     Gives an engine of this machine that runs them, and the shapes of one image's outputs of the explaining graph.
     """
@@ -147,10 +147,10 @@ def write_graphs(
     proto = trace(graph)
     externalise(proto, folder / WEIGHTS)
     cast_apart(proto)
-    onnx.save(proto, folder / EXPLAIN_GRAPH)
     lean = part(proto, graph.answers)
-    onnx.save(lean, folder / CLASSIFY_GRAPH)
-    onnx.save(combine(lean, proto), folder / COMBINED_GRAPH)
+    graphs = {CLASSIFY_GRAPH: lean, EXPLAIN_GRAPH: proto, COMBINED_GRAPH: combine(lean, proto)}
+    for name in graph_files(precision):
+        onnx.save(graphs[name], folder / name)
     outputs = {value.name: value.type.tensor_type.shape.dim[1:] for value in proto.graph.output}
     shapes = {name: tuple(size.dim_value for size in sizes) for name, sizes in outputs.items()}
     kind = OpenVinoEngine if precision == "bf16" else OnnxEngine  # ONNX Runtime has no kernels in bfloat16

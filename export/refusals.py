@@ -12,6 +12,7 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.files import weights_files
 from model.checkpoints.hub import SCHEME
 from model.checkpoints.labels import NONE, check_prompts, read
+from model.variants import variant
 
 
 def check_export(options: argparse.Namespace) -> None:
@@ -91,6 +92,8 @@ def _check_images(options: argparse.Namespace) -> None:
         check_pictures(options.pictures)
     elif options.calibrate:
         raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
+    if options.calibrate and options.labels is None and dict(options.set).get("num_classes") == "0":
+        raise ValueError("--calibrate: --set num_classes=0 leaves the head out, so there are no scores")
 
 
 def _check_method(options: argparse.Namespace) -> None:
@@ -103,6 +106,9 @@ def _check_method(options: argparse.Namespace) -> None:
             raise ValueError(
                 f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none"
             )
+        if options.image_size:
+            height, width = map(int, options.image_size.split(","))
+            variant(options.from_scratch, image_size=(height, width), num_classes=0)
     elif options.from_scratch or not options.checkpoint:
         raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")
     elif options.positions:

@@ -1,6 +1,6 @@
 """The files in a folder and in folders below it, and their bytes: nothing that never ends.
 
-export/walk.py and app/client/walk.py are the same, because the client stands alone; a test compares them.
+export/walk.py and client/vit_serve_client/walk.py are the same, as the client stands alone; a test compares them.
 """
 
 import errno

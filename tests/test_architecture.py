@@ -1,4 +1,4 @@
-"""Imports: model <- export -> app, the order inside app/, third-party libraries in their places, and no torch."""
+"""Imports: model <- export -> app, a client on its own, the order inside app/, libraries in their places, no torch."""
 
 import ast
 import re
@@ -13,21 +13,21 @@ import pytest
 from tests.support.pages import block
 
 FOREIGN = {
-    "app": {"model", "export", "lab", "tests", "torch", "onnx", "onnxscript", "safetensors", "transformers"},
+    "app": {"model", "export", "lab", "tests", "httpx", "torch", "onnx", "onnxscript", "safetensors", "transformers"},
     "model": {"app", "export", "lab", "tests", "onnx", "onnxruntime", "openvino", "fastapi", "starlette", "uvicorn"},
     "export": {"lab", "tests", "fastapi", "starlette", "uvicorn"},
 }
 
-# The rooms of app/, from the socket inward. Each imports only rooms that stand after it, and the client no other.
-ORDER = ["client", *re.findall(r"\w+", block("order", Path("docs/code.md")))]
+PACKAGES = [*FOREIGN, "vit_serve_client"]
+
+# The rooms of app/, from the socket inward. Each imports only rooms that stand after it.
+ORDER = re.findall(r"\w+", block("order", Path("docs/code.md")))
 NEIGHBOURS = {"drawing", "stores"}  # neither imports the other
 
 # Third-party libraries, and the only rooms or modules that import them.
 HOMES = {
     "fastapi": {"server", "main", "door", "api"},
     "starlette": {"server", "main", "door", "api"},
-    "httpx": {"client"},
-    "tqdm": {"client"},
     "uvicorn": {"server", "main", "door", "api"},
     "onnxruntime": {"inference.onnxruntime", "inference.cuda.engine", "inference.cuda.recording"},
     "openvino": {"inference.openvino"},
@@ -62,7 +62,9 @@ def module_file(name: str) -> bool:
 
 def files(package: str) -> dict[str, Path]:
     """By dotted name."""
-    found = {".".join(path.with_suffix("").parts): path for path in Path(package).rglob("*.py")}
+    root = Path("client" if package == "vit_serve_client" else ".")
+    paths = (root / package).rglob("*.py")
+    found = {".".join(path.relative_to(root).with_suffix("").parts): path for path in paths}
     assert found
     return found
 
@@ -81,6 +83,11 @@ def test_arrows_between_the_three_packages(package):
     assert {name: found for name, found in crossing.items() if found} == {}
 
 
+def test_the_client_imports_httpx_and_nothing_else():
+    imported = {module.split(".")[0] for path in files("vit_serve_client").values() for module in imports(path)}
+    assert imported - sys.stdlib_module_names == {"vit_serve_client", "httpx"}
+
+
 def test_every_room_of_app_has_a_place_in_the_order():
     assert {room(name) for name in files("app") if name != "app.__init__"} == set(ORDER)
     assert len(list(Path("app").glob("*.py"))) <= 11  # with the empty __init__.py
@@ -93,12 +100,12 @@ def test_each_room_imports_only_rooms_that_stand_after_it():
             if not target.startswith("app.") or room(target) == room(name):
                 continue
             upward = ORDER.index(room(target)) <= ORDER.index(room(name))
-            if upward or room(name) == "client" or {room(name), room(target)} == NEIGHBOURS:
+            if upward or {room(name), room(target)} == NEIGHBOURS:
                 forbidden.append(f"{name} -> {target}")
     assert forbidden == []
 
 
-@pytest.mark.parametrize("package", FOREIGN)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_no_circles(package):
     modules = {name.removesuffix(".__init__"): imports(path) for name, path in files(package).items()}
     TopologicalSorter(modules).prepare()  # raises CycleError, which names the modules of a circle
@@ -116,8 +123,8 @@ def test_third_party_libraries_stay_in_their_places(library):
 
 
 def test_packages_run_nothing_at_import():
-    inits = [path for package in FOREIGN for path in Path(package).rglob("__init__.py")]
-    exported = {Path("model/checkpoints/__init__.py")}  # load_checkpoint, by the name that users import
+    inits = [path for package in PACKAGES for path in files(package).values() if path.name == "__init__.py"]
+    exported = {Path("model/checkpoints/__init__.py"), Path("client/vit_serve_client/__init__.py")}  # names of users
     assert [str(path) for path in inits if path.read_text() and path not in exported] == []
 
 
@@ -141,7 +148,7 @@ def test_the_service_answers_without_torch_and_without_telemetry():
     """Every heavy package of the other half is made impossible to import; then an image is classified. OpenVINO would
     import what reports to its makers.
     """
-    blocked = sorted((FOREIGN["app"] - {"lab", "tests"}) | {"sympy", "tqdm"})
+    blocked = sorted((FOREIGN["app"] - {"lab", "tests", "httpx"}) | {"sympy", "tqdm"})
     code = f"""
 import sys
 for name in {blocked}: sys.modules[name] = None

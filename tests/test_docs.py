@@ -4,6 +4,7 @@ import json
 import math
 import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,20 +12,22 @@ import pytest
 import yaml
 
 from app.errors import ServiceError
+from app.maps.record import Maps, RecordFormat
 from app.settings import DEMO_BUNDLE, VERSION, Settings
-from app.stores.memory import bytes_of
 from lab.benchmarks.__main__ import BENCHMARKS
 from lab.benchmarks.age import HOT_PATH
 from lab.benchmarks.figures import FIGURES, MARK
 from lab.benchmarks.page import BLOCK, PAGES, blocks, table, written
 from lab.benchmarks.record import head, read_record, record_paths
 from lab.benchmarks.servers.__main__ import TABLES
+from lab.parity import record as parity_record
+from lab.parity import summary
 from lab.study.__main__ import EXPERIMENTS
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
 from tests.golden import forms, naming
 from tests.support.pages import block
-from tests.support.records import make_maps, make_record
+from tests.support.records import make_record
 from tests.support.specs import preparer_of, spec_of
 
 README = Path("README.md").read_text()
@@ -72,17 +75,20 @@ def records_table() -> str:
     for name, config in {"demo": DEMO_CONFIG, **sizes, "ViT-B/16 at 384": large}.items():
         layers, heads, tokens = config.depth, config.heads, len(config.prefix) + math.prod(config.grid)
         shapes = {
-            "attention": (layers, heads, tokens), "rollout": (tokens,), "logits": (config.num_classes,),
+            "classes": (5,), "logits": (config.num_classes,),
+            "attention": (layers, heads, tokens), "rollout": (tokens,),
             "evidence": (5, layers, tokens), "evidence_heads": (5, layers, heads), "evidence_rest": (5, 2),
             "distance": (layers, heads), "lens": (layers, 5),
         }  # fmt: skip
-        maps = make_maps(classes=np.arange(5), **{key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
+        maps = Maps.of({key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
         preparer = preparer_of(spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px)
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True)
-        record = make_record(maps=maps, image=done)
-        parts = {"maps": maps.nbytes, "pixels": done.pixels.nbytes, "thumbnail": len(done.thumbnail)}
-        in_kb = {f"{part}, kB": round(size / 1000) for part, size in {**parts, "record": bytes_of(record)}.items()}
-        found.append({"model": name, **in_kb, "in 256 MiB": 2**28 // bytes_of(record)})
+        form = RecordFormat(name=name, shapes=shapes, image=config.image_size)
+        whole = len(form.pack(make_record(maps=maps, image=done)))
+        parts = {"pixels": done.pixels.nbytes, "thumbnail": len(done.thumbnail)}
+        parts = {"maps": whole - sum(parts.values()), **parts, "record": whole}
+        in_kb = {f"{part}, kB": round(size / 1000) for part, size in parts.items()}
+        found.append({"model": name, **in_kb, "in 256 MiB": 2**28 // whole})
     return table(found)
 
 
@@ -122,7 +128,8 @@ def test_the_api_page_names_every_path_parameter_and_field(client):
 
 def test_the_code_page_names_every_folder():
     """And every file in app/ itself."""
-    files = [path for path in tracked("app", "export", "model") if path.suffix in CODE and path.name != "__init__.py"]
+    code = (path for path in tracked("app", "client", "export", "model") if path.suffix in CODE)
+    files = [path for path in code if path.name != "__init__.py"]
     top = {str(path) for path in files if str(path.parent) == "app"}
     folders = {path.parent for path in files} - {Path("app")}
     folders |= {Path(*path.parts[:2]) for path in tracked("tests", "lab") if len(path.parts) > 2}
@@ -132,7 +139,7 @@ def test_the_code_page_names_every_folder():
 
 def test_files_that_a_page_names_exist():
     text = README + "".join(page.read_text() for page in PAGES)
-    named = re.findall(r"`((?:app|export|model|tests|lab|docker)/[\w./-]*)`", text)
+    named = re.findall(r"`((?:app|client|export|model|tests|lab|docker)/[\w./-]*)`", text)
     assert [name for name in named if not Path(name).exists()] == []
 
 
@@ -180,8 +187,9 @@ def test_no_option_of_a_make_target_has_a_value_of_its_own():
     assert {"PEERS", "SECONDS", "BUNDLE"} <= options
 
 
-def test_the_newest_release_in_the_changelog_is_the_version():
+def test_the_newest_release_in_the_changelog_and_that_of_the_client_are_the_version():
     assert re.findall(r"^## (\d+\.\d+\.\d+)$", Path("CHANGELOG.md").read_text(), re.MULTILINE)[0] == VERSION
+    assert tomllib.loads(Path("client/pyproject.toml").read_text())["project"]["version"] == VERSION
 
 
 def test_the_front_page_is_short_and_every_page_is_in_the_index():
@@ -210,6 +218,10 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [Path("README.md"), *PAGES], ids=str)
 def test_tables_and_figures_are_those_of_the_records(page):
     assert page.read_text() == written(page.read_text())
+
+
+def test_the_summary_of_parity_is_that_of_its_record():
+    assert f"<!-- parity -->\n{summary.summary(parity_record.read())}\n<!-- /parity -->" in summary.PAGE.read_text()
 
 
 def test_every_table_of_a_record_but_the_longest_is_in_one_place():

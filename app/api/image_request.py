@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -20,7 +20,9 @@ from app.api.parameters import Given, P, with_body
 from app.api.representation import BINARY
 from app.api.services import Services
 from app.classifier import Image, Outcome, Processed
+from app.door.admission import Admission
 from app.errors import DeadlineExceeded, ServiceError, UnsupportedType, UnusableImage
+from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
@@ -70,10 +72,10 @@ class ImageRequest:
         Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
         images, ClientDisconnect, and what admission and the door raise.
         """
-        images, given = await self._body(max_images=max_images)
+        images, given = await self._body(type(of_query).model_fields, max_images=max_images)
         return images, with_body(of_query, given, self.request)
 
-    async def _body(self, *, max_images: int) -> tuple[list[Upload], Given]:
+    async def _body(self, parameters: Collection[str], *, max_images: int) -> tuple[list[Upload], Given]:
         """Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of
         their own, because the cost of an image is its pixels.
         """
@@ -81,7 +83,7 @@ class ImageRequest:
         if kind == "application/json":
             return await read_json(self.request, self.services.json_reader, max_images=max_images)
         if kind.startswith("multipart/form-data"):
-            return await read_form(self.request, max_images=max_images)
+            return await read_form(self.request, parameters=parameters, max_images=max_images)
         if kind.startswith("multipart/"):
             raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
         upload = Upload()
@@ -98,16 +100,12 @@ class ImageRequest:
         `success` counts the images that succeed in the metrics. Raises ClientDisconnect, and what admission raises.
         """
         services, state = self.services, self.request.state
-        with services.admission.admit(len(images), deadline=state.deadline) as answered:
-            process = partial(services.classifier.process, keep=attention, deadline=state.deadline, stages=state.stages)
-            running = asyncio.gather(*map(process, images))
-            try:
-                outcomes = await cancel_on_disconnect(self.request, running)
-            except ClientDisconnect:
-                services.metrics.images.labels("abandoned").inc(len(images))
-                raise
-            if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
-                answered()  # images that never reach the model say nothing about the wait for it
+        try:
+            running = self._outcomes(images, services.admission, attention=attention)
+            outcomes = await cancel_on_disconnect(self.request, running)
+        except ClientDisconnect:
+            services.metrics.images.labels("abandoned").inc(len(images))
+            raise
         if self._content_type() == "application/x-www-form-urlencoded":
             outcomes = [_from_curl_d(*pair) for pair in zip(images, outcomes, strict=True)]
         for outcome in outcomes:
@@ -116,6 +114,18 @@ class ImageRequest:
             pairs = zip(images, outcomes, strict=True)
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
+
+    async def _outcomes(self, images: Sequence[Image], admission: Admission, *, attention: bool) -> list[Outcome]:
+        """Those that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
+        services, state = self.services, self.request.state
+        process = partial(services.classifier.process, keep=attention, deadline=state.deadline, stages=state.stages)
+        with admission.admit(len(images), deadline=state.deadline) as answered:
+            outcomes = await asyncio.gather(*map(process, images))
+            if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
+                answered()  # images that never reach the model say nothing about the wait for it
+        large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
+        again = iter(await self._outcomes(large, services.large_images, attention=attention) if large else ())
+        return [next(again) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from fastapi import Request
-from fastapi.dependencies.utils import get_flat_params
+from fastapi.dependencies.utils import get_dependant, get_flat_params
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
@@ -30,11 +31,16 @@ async def check_query(request: Request) -> None:
     """
     given, route = request.query_params.multi_items(), request.scope["route"]
     if given and not is_public(request.method, route.path):
-        names = [field.alias for field in get_flat_params(route.dependant)]  # no path takes any in a header or cookie
-        known = [name for name in names if name not in request.path_params]
-        check_names([name for name, _ in given], known, request)
+        check_names([name for name, _ in given], _names(route.endpoint, route.path), request)
     if request.method == "GET" and not is_public(request.method, route.path):
         await refuse_body(request)
+
+
+@cache
+def _names(endpoint: Callable[..., object], path: str) -> list[str]:
+    """Those that a query may give. No path takes any in a header or cookie."""
+    names = [field.alias for field in get_flat_params(get_dependant(path=path, call=endpoint))]
+    return [name for name in names if f"{{{name}}}" not in path]
 
 
 async def refuse_body(request: Request) -> None:

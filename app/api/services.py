@@ -1,5 +1,7 @@
 """What the routes depend on: the parts that `create_app` builds, and what they take from a request."""
 
+import asyncio
+import logging
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -19,11 +21,12 @@ from app.lifecycle import Lifecycle
 from app.maps.choice import Choice
 from app.maps.coverer import Coverer
 from app.maps.covering import Fill
-from app.maps.distance import RunningDistance
-from app.maps.record import Record
+from app.maps.record import DamagedRecord, Record, RecordFormat
 from app.settings import Settings
 from app.stores.store import Store
 from app.telemetry.metrics import Metrics
+
+log = logging.getLogger(__name__)
 
 MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sAFHEF_w"])]
 MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
@@ -45,7 +48,8 @@ class ImageAnswer(BaseModel):
 class Services:
     settings: Settings
     lifecycle: Lifecycle
-    admission: Admission
+    admission: Admission  # of images, until one is known to be large
+    large_images: Admission
     json_reader: JsonReader
     bundle: Bundle
     model: Model
@@ -53,8 +57,8 @@ class Services:
     scoring: Scoring
     coverer: Coverer
     store: Store
+    records: RecordFormat
     metrics: Metrics
-    distance: RunningDistance  # over the images explained since the start
     drawings: Drawings
 
     @property
@@ -68,10 +72,15 @@ class Services:
     async def kept(self, id: str, request: Request) -> Record:
         """The record that is kept under an id. Raises UnknownAttention, StoreUnavailable."""
         with request.state.stages.time("store"):
-            record = await self.store.get(id)
-        if record is None:
-            raise UnknownAttention
-        return record
+            packed = await self.store.find(id)
+            if packed is None:
+                raise UnknownAttention
+            try:
+                return await asyncio.to_thread(self.records.unpack, packed)
+            except DamagedRecord:
+                log.warning("the store has %d bytes under an id that are no maps of this model", len(packed))
+                self.metrics.store_failures.labels("get", "damaged").inc()
+                raise UnknownAttention from None
 
 
 async def _services(request: Request) -> Services:

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import suppress
 
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive
@@ -11,6 +12,8 @@ from app.settings import Settings
 from app.telemetry.stages import Stages
 
 AHEAD_BYTES = 64 * 1024  # uvicorn stops reading after as many
+SMALL_BYTES = 2**20
+SHARE_OF_LARGE = 0.75  # of the bytes in work, which bodies of more than SMALL_BYTES may fill
 
 
 class Bodies:
@@ -19,6 +22,7 @@ class Bodies:
     def __init__(self, *, settings: Settings) -> None:
         self.settings = settings
         self.bytes_in_work = 0
+        self.arriving: set[Body] = set()
 
     def check(self, request: HTTPConnection) -> None:
         """Refuse what the header alone shows to be wrong. Raises UnsupportedEncoding, BodyTooLarge."""
@@ -28,6 +32,17 @@ class Bodies:
         declared = request.headers.get("Content-Length", "").lstrip("0")  # int() refuses thousands of digits
         if declared.isdecimal() and int(declared) > self.settings.max_upload_bytes:
             raise self.too_large()
+
+    def make_room(self, body: "Body") -> None:
+        """If this body exceeds what all may have, refuse the one that has held most for longest and is not complete.
+
+        Not the one that comes: whoever holds bodies back, just below the limit, would have it refused.
+        """
+        share = SHARE_OF_LARGE if body.received > SMALL_BYTES else 1.0
+        if self.bytes_in_work > share * self.settings.max_intake_bytes:
+            now = asyncio.get_running_loop().time()
+            payer = max(self.arriving, key=lambda one: one.received * (now - one.began))
+            payer.refuse(Overloaded("The service is receiving too many bytes. Send this request again in a moment."))
 
     def too_large(self) -> BodyTooLarge:
         return BodyTooLarge(f"The request body exceeds {self.settings.max_upload_bytes} bytes (VIT_MAX_UPLOAD_BYTES).")
@@ -39,11 +54,13 @@ class Body:
     def __init__(self, bodies: Bodies, request: HTTPConnection, receive: Receive) -> None:
         self._bodies = bodies
         self._receive = receive
-        self._received = 0
+        self.received = 0  # bytes
         headers = request.headers
         self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
         self._stages: Stages = request.state.stages
-        self._until = asyncio.get_running_loop().time() + bodies.settings.receive_timeout_s
+        self.began = asyncio.get_running_loop().time()
+        self._refusal: ServiceError | None = None
+        self._wait: asyncio.Timeout  # for the part that comes next, or came last
         self._ahead: Message | None = None  # received, and not yet read
 
     async def arrive(self) -> None:
@@ -66,34 +83,44 @@ class Body:
         if self._ahead is not None:
             message, self._ahead = self._ahead, None
             return message
-        expected = not self.finished
+        if self.finished:  # only the client's leaving can come, which may take its time
+            return await self._receive()
+        self._bodies.arriving.add(self)
+        settings = self._bodies.settings
         try:
-            # After its end only the client's leaving can come, which may take its time.
-            async with asyncio.timeout_at(self._until if expected else None):
-                message = await self._receive()
+            if self._refusal is None:
+                async with asyncio.timeout_at(self.began + settings.receive_timeout_s) as self._wait:
+                    message = await self._receive()
+                self._count(message)
         except TimeoutError:
-            self._record_receive_time()
-            limit = f"{self._bodies.settings.receive_timeout_s:g} seconds"
-            raise SlowRequest(f"The request did not arrive within {limit} (VIT_RECEIVE_TIMEOUT_S).") from None
-        size = len(message.get("body", b""))
-        self._received += size
-        self._bodies.bytes_in_work += size
-        refusal: ServiceError | None = None
-        if self._received > self._bodies.settings.max_upload_bytes:
-            refusal = self._bodies.too_large()
-        elif self._bodies.bytes_in_work > self._bodies.settings.max_intake_bytes:
-            refusal = Overloaded("The service is receiving too many bytes. Send this request again in a moment.")
-        else:
-            self.finished = not message.get("more_body", False)
-        if refusal or (expected and self.finished):
-            self._record_receive_time()
-        if refusal:
-            raise refusal
+            late = f"The request did not arrive within {settings.receive_timeout_s:g} seconds (VIT_RECEIVE_TIMEOUT_S)."
+            self._refusal = self._refusal or SlowRequest(late)
+        if self._refusal or self.finished:
+            self._bodies.arriving.discard(self)
+            self._stages.add("receive", self._stages.began, time.perf_counter())
+        if self._refusal:
+            raise self._refusal from None
         return message
 
-    def _record_receive_time(self) -> None:
-        self._stages.add("receive", self._stages.began, time.perf_counter())
+    def _count(self, message: Message) -> None:
+        size = len(message.get("body", b""))
+        self.received += size
+        self._bodies.bytes_in_work += size
+        if self.received > self._bodies.settings.max_upload_bytes:
+            self._refusal = self._bodies.too_large()
+        else:
+            self._bodies.make_room(self)
+        self.finished = self._refusal is None and not message.get("more_body", False)
+
+    def refuse(self, error: ServiceError) -> None:
+        """Raise it where this body is awaited now, or next."""
+        self._refusal = error
+        self.release()
+        with suppress(RuntimeError):  # the wait is over
+            self._wait.reschedule(self.began)
 
     def release(self) -> None:
-        """The request is answered."""
-        self._bodies.bytes_in_work -= self._received
+        """The request is answered, or will be in a moment."""
+        self._bodies.arriving.discard(self)
+        self._bodies.bytes_in_work -= self.received
+        self.received = 0

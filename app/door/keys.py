@@ -29,7 +29,7 @@ def read_keys(listed: str | None, file: Path | None) -> list[str]:
         raise CannotStart("VIT_API_KEYS has no key. To serve without keys, do not set it.")
     if file is not None:
         try:
-            lines = [line.strip() for line in file.read_text().splitlines()]
+            lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
         except (OSError, UnicodeDecodeError):
             raise CannotStart("VIT_API_KEYS_FILE cannot be read.") from None
         if not any(lines):

@@ -1,5 +1,6 @@
 """The one shape of an error over HTTP: RFC 9457, `application/problem+json`, for the framework's own errors too."""
 
+import re
 from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -107,7 +108,7 @@ def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_exception(request: Request, error: HTTPException) -> Response:
-        details = {404: "There is nothing at this path.", 405: "This path does not take this method."}
+        details = {404: _nothing(routes, request.scope), 405: "This path does not take this method."}
         detail = details.get(error.status_code, "The request was refused.")
         phrase = HTTPStatus(error.status_code).phrase
         kind = NAMESPACE + phrase.lower().replace(" ", "-")
@@ -122,6 +123,16 @@ def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
         return respond_to(InvalidParameter(detail).saying(errors=errors), request.scope["state"])
+
+
+def _nothing(routes: Iterable[Route], scope: Scope) -> str:
+    """Names the path that is meant where a / is too many. It is no redirect: a client would send its image twice, or
+    GET what it wanted to POST.
+    """
+    bare = {**scope, "path": re.sub("/+", "/", scope["path"]).rstrip("/")}
+    meant = next((route.path for route in routes if route.matches(bare)[0] != Match.NONE), None)
+    question = f": is {meant} meant, without the extra /?" if meant and bare["path"] != scope["path"] else "."
+    return f"There is nothing at this path{question}"
 
 
 def _allowed(routes: Iterable[Route], scope: Scope) -> str:

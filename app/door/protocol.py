@@ -1,10 +1,10 @@
-"""Limits that uvicorn's HTTP protocol lacks: on the size and time of a header, on the number of connections and of
-requests in one, and on the time in which a response is read; and a proper answer to a message that is not HTTP.
+"""Limits that uvicorn's HTTP protocol lacks: on the size and time of a header, on the number of connections, and on the
+answers that are not read; and a proper answer to a message that is not HTTP.
 
 It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
 version, and these names have to be looked at when it is raised:
-- attributes: connections, cycle, headers, loop, parser, pipeline, scope, server_state, transport, url
-- methods: _start_asgi_task, _unset_keepalive_if_required, and the callbacks of httptools
+- attributes: cycle, headers, loop, parser, pipeline, scope, server_state, transport, url
+- methods: on_response_complete, _unset_keepalive_if_required, and the callbacks of httptools
 - RequestResponseCycle: disconnected, keep_alive, message_event, more_body, response_complete, response_started, scope
 
 uvicorn's other class, on h11, bounds a header by itself and knows no upgrades. But 100,000 chunks of a byte block the
@@ -17,11 +17,12 @@ from typing import Any, cast
 
 import httptools
 from starlette.requests import HTTPConnection
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.door.answer import complete
 from app.door.cors import Cors
 from app.door.header import request_id
+from app.door.places import Places
 from app.door.problems import respond_to
 from app.door.transport import FLUSH_S, LingeringTransport
 from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
@@ -29,71 +30,47 @@ from app.telemetry.logs import access_log
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100
-MAX_PIPELINED = 100  # requests that wait for the one ahead; each takes 2.5 kB
+MAX_PIPELINED = 10  # requests that wait for the one ahead
 HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, until its header is there
+TOO_LARGE = HeaderTooLarge(f"The header has more than {MAX_HEADER_BYTES} bytes.")
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """One connection. With more than `max_connections` open its requests are marked `crowded`, and the door refuses all
-    but probes. With more than twice as many it is dropped.
-    """
+    """One connection. With too many at work its requests are marked `crowded`, and the door refuses all but probes."""
 
-    __slots__ = (  # as entries of the instance's dictionary they would take 1.3 kB more for each connection
-        "_cors",
-        "_header_bytes",
-        "_header_fields",
-        "_header_timer",
-        "_in_header",
-        "_in_message",
-        "_max_connections",
-        "_parse_error",
-        "_refused",
-        "_running",
-        "_unparsed",
-        "_unread_timer",
-    )
-
-    def __init__(self, *args: Any, max_connections: int, cors: Cors, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, places: Places, cors: Cors, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._max_connections = max_connections
+        self._places = places
         self._cors = cors
         self._in_message = False  # a request has begun to arrive and is not complete
         self._refused = False  # nothing more is read from this connection
         self._parse_error: ServiceError = MalformedRequest("This is not a valid HTTP/1.1 request.")
-        self._header_timer: asyncio.TimerHandle | None = None
+        self._header_timer: asyncio.TimerHandle | None = None  # runs from the first byte of a header to its last
         self._unread_timer: asyncio.TimerHandle | None = None
-        self._running: RequestResponseCycle | None = None  # of pipelined requests the first; `cycle` is the last
-        self._in_header = False
-        self._header_bytes = self._header_fields = 0
-        self._unparsed = 0  # bytes since the parser's last callback
+        self._overhead = 0  # bytes that have come since the last that were a part of a body
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
-        lingering = LingeringTransport(transport, sending=lambda: not self._is_idle())
-        super().connection_made(cast(asyncio.Transport, lingering))
-        if len(self.connections) > 2 * self._max_connections:
-            transport.abort()
-        else:
-            self._start_header_timer()
+        self._lingering = LingeringTransport(transport, sending=self._sending)
+        super().connection_made(cast(asyncio.Transport, self._lingering))
+        self._start_header_timer()
+        self._places.enter(self._lingering)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._stop_header_timer()
-        self._stop_unread_timer()
-        if self._running is not None:  # uvicorn tells only the last of pipelined requests
-            self._running.disconnected = True
-            self._running.message_event.set()
+        self._all_is_read()
+        self._places.leave(self._lingering)
         super().connection_lost(exc)
         self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
         # Break reference cycles, which would otherwise wait for Python's garbage collector.
-        cast(LingeringTransport, self.transport).ended()
-        self.pipeline.clear()
-        self._running = self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
+        self._lingering.ended()
+        self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
 
     def data_received(self, data: bytes) -> None:
         if self._refused or self.transport.is_closing():
             return
         if not self._in_message:
             self._start_header_timer()
-        self._unparsed += len(data)
+        self._overhead += len(data)
         self._unset_keepalive_if_required()
         while data:
             try:
@@ -106,8 +83,8 @@ class GuardedProtocol(HttpToolsProtocol):
                 (end_of_head,) = upgrade.args
                 data = self._head_without_upgrade() + data[end_of_head:]
                 self.parser = httptools.HttpRequestParser(self)
-        if self._unparsed > MAX_HEADER_BYTES:
-            self._refuse(HeaderTooLarge(f"A header field is larger than {MAX_HEADER_BYTES} bytes."))
+        if self._overhead > MAX_HEADER_BYTES:
+            self._refuse(TOO_LARGE)
 
     def _head_without_upgrade(self) -> bytes:
         """The request's head without `Upgrade`, which is ignored (RFC 9110, 7.8). The request is parsed again from it,
@@ -119,64 +96,65 @@ class GuardedProtocol(HttpToolsProtocol):
         lines += [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
 
-    def _is_idle(self) -> bool:
-        """Whether nothing more can come from the client. More can come behind a request whose response ends the
-        connection.
-        """
-        answered = self.cycle is None or (self.cycle.response_complete and self.cycle.keep_alive)
-        return answered and not self._in_message and not self._refused
+    def _answers(self) -> bool:
+        """Whether a request is in work."""
+        return self.cycle is not None and not self.cycle.response_complete
 
-    # Parser callbacks
+    def _sending(self) -> bool:
+        """Whether more can come from the client. It can behind a request whose response ends the connection."""
+        ends = self.cycle is not None and not self.cycle.keep_alive
+        return ends or self._answers() or self._in_message or self._refused
+
+    # Parser callbacks. A ValueError stops the parser: the error's own traceback would tie it to this connection.
 
     def on_message_begin(self) -> None:
-        self._in_message = self._in_header = True
-        self._header_bytes = self._header_fields = self._unparsed = 0
+        self._in_message = True
         self._start_header_timer()
         super().on_message_begin()
-        self.scope["state"]["crowded"] = len(self.connections) > self._max_connections
-
-    def on_url(self, url: bytes) -> None:
-        self._count(len(url))
-        super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Also called for trailers after a chunked body, which are no part of the header (RFC 9110, 6.5.1)."""
-        self._header_fields += 1
-        self._count(len(name) + len(value))
-        if self._in_header:
+        if self._header_timer is not None:
             super().on_header(name, value)
+            if len(self.headers) > MAX_HEADER_FIELDS:
+                self._parse_error = HeaderTooLarge(f"The header has more than {MAX_HEADER_FIELDS} fields.")
+                raise ValueError
 
     def on_headers_complete(self) -> None:
-        self._stop_header_timer()
-        self._in_header = False
+        if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES:
+            self._parse_error = TOO_LARGE
+            raise ValueError
         if self.parser.get_method() == b"CONNECT" or len(self.pipeline) == MAX_PIPELINED:
             raise ValueError  # there are no tunnels, and of too many requests the first are answered
+        if self.parser.get_http_version() == "1.1" and sum(name == b"host" for name, _ in self.headers) != 1:
+            self._parse_error = MalformedRequest("A request of HTTP/1.1 needs one Host header.")
+            raise ValueError
+        if not self.url.startswith(b"/") and (url := httptools.parse_url(self.url)).path is None:
+            self.url = b"/?%b" % url.query if url.query else b"/"  # as in `GET http://host`
         if not self.parser.should_upgrade():
+            self._stop_header_timer()
             super().on_headers_complete()
+            if not self.pipeline:
+                self._places.wait(self._lingering)
+            self.scope["state"]["crowded"] = self._places.crowded
 
     def on_body(self, body: bytes) -> None:
-        self._unparsed = 0
+        self._overhead = 0
         super().on_body(body)
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade():
             return  # only the head was parsed
         self._in_message = False
-        self._unparsed = 0
+        self._overhead = 0
+        self._places.work(self._lingering)
         self.scope["state"]["arrived"] = True
         super().on_message_complete()
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._running = cycle
-        super()._start_asgi_task(cycle, app)
-
-    def _count(self, size: int) -> None:
-        self._unparsed = 0
-        self._header_bytes += size
-        if self._header_bytes > MAX_HEADER_BYTES or self._header_fields > MAX_HEADER_FIELDS:
-            detail = f"The header exceeds {MAX_HEADER_FIELDS} fields or {MAX_HEADER_BYTES} bytes."
-            self._parse_error = HeaderTooLarge(detail)
-            raise ValueError  # stops the parser; the error's own traceback would tie it to this connection
+    def on_response_complete(self) -> None:
+        if not self.pipeline:
+            self._places.wait(self._lingering)
+        super().on_response_complete()
 
     # The header's time
 
@@ -191,7 +169,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _header_is_late(self) -> None:
         self._header_timer = None
-        if self.cycle is not None and not self.cycle.response_complete:
+        if self._answers():
             self._start_header_timer()  # pipelined: nothing is read before the request ahead is answered
         elif self._in_message:
             self._refuse(SlowRequest(f"The header did not arrive within {HEADER_TIMEOUT_S:g} seconds."))
@@ -203,13 +181,15 @@ class GuardedProtocol(HttpToolsProtocol):
     def pause_writing(self) -> None:
         """More of a response is unread than the buffers should hold."""
         super().pause_writing()
-        self._unread_timer = self.loop.call_later(FLUSH_S, self.transport.abort)
+        self._unread_timer = self.loop.call_later(FLUSH_S, self._lingering.reset)
+        self._places.unread(self._lingering)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._stop_unread_timer()
+        self._all_is_read()
 
-    def _stop_unread_timer(self) -> None:
+    def _all_is_read(self) -> None:
+        self._places.read(self._lingering)
         if self._unread_timer is not None:
             self._unread_timer.cancel()
             self._unread_timer = None
@@ -221,7 +201,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refused = True
         self._stop_header_timer()
         cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        if self._answers():
             if self.pipeline or not cycle.more_body or cycle.response_started:
                 cycle.keep_alive = False
                 return

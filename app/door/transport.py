@@ -1,6 +1,8 @@
 """A transport that sends a response in one piece, and ends a connection so that the last response arrives."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -56,6 +58,12 @@ class LingeringTransport:
         else:
             self._transport.close()
         self._timer = asyncio.get_running_loop().call_later(timeout_s, self._transport.abort)
+
+    def reset(self) -> None:
+        """End the connection now. The system also forgets what it has not sent, for which it would try long after."""
+        at_once = struct.pack("ii", 1, 0)
+        self._transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+        self._transport.abort()
 
     def ended(self) -> None:
         """The connection is gone: release the protocol behind `sending`, and the timer, which would keep both alive."""

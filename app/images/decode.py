@@ -24,7 +24,7 @@ from PIL import WebPImagePlugin as WebpImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.cut import CUT, is_cut
-from app.images.kinds import ACCEPTED, IMAGES, what_is
+from app.images.kinds import ACCEPTED, IMAGES, what_broke, what_is
 from app.images.metadata import Jpeg, read_jpeg
 
 AVIF_DECODER = "dav1d"
@@ -138,6 +138,8 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
     except Image.DecompressionBombError:
         raise _too_many_pixels(limits) from None
     except Exception as failure:  # on broken files Pillow's parsers raise nearly every built-in exception
+        if broke := what_broke(data):
+            raise UnusableImage(broke.sentence) from None
         if jpeg and jpeg.kind and (jpeg.ended or jpeg.has_scans):
             raise UnusableImage(f"This kind of JPEG is not supported: {jpeg.kind}. {_SUPPORTED}") from None
         if (not jpeg.ended and not jpeg.is_broken) if jpeg else is_cut(name, data, failure):

@@ -26,7 +26,6 @@ from app.machine import IMAGES_NICENESS
 Work = Callable[[bytes, bool, bool], bytes]
 
 REQUEST = struct.Struct("!Q??")  # the bytes of the upload that follows, then both arguments of `Work`
-SAME = 2**64 - 1  # in place of the bytes: the request is about the upload of the one before
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!i")  # to the fork server, for a new process: the one to end before, or 0
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
@@ -96,13 +95,11 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
         Path("/proc/self/oom_score_adj").write_text("1000")  # where memory is short a worker is ended, not the service
     warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
-    data = b""
     while len(header := connection.recv(REQUEST.size, socket.MSG_WAITALL)) == REQUEST.size:  # less: it is closed
         data_bytes, even_large, thumbnail = REQUEST.unpack(header)
-        if data_bytes != SAME:
-            data = connection.recv(data_bytes, socket.MSG_WAITALL)  # Pillow reads these bytes, without a copy
-            if len(data) < data_bytes:
-                return
+        data = connection.recv(data_bytes, socket.MSG_WAITALL)  # Pillow reads these bytes, without a copy
+        if len(data) < data_bytes:
+            return
         answer = work(data, even_large, thumbnail)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
 

@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 
 LOOK_BYTES = 512  # of the beginning are looked at
+TEXT_BYTES = 2**12  # of an image are never UTF-8 by chance
 _BMP = rb"(?s:BM.{4}(?:\0{4}|.{8}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\0{3}))"  # reserved bytes, or a known length
 _BRANDS = rb"(?s:.{4}ftyp(?:.{4}){0,7})"  # the major brand and those that it is compatible with: ISO/IEC 14496-12, 4.3
 IMAGES = {
@@ -22,14 +23,23 @@ IMAGES = {
 ACCEPTED = f"{', '.join([*IMAGES][:-1])} or {[*IMAGES][-1]}"
 TEXT = "not an image of an accepted type, but text"
 JSON = "JSON"
+PYTHONS = "what Python prints of bytes, b'...'"
 
 _SEND_IMAGE = f". Send {ACCEPTED}."
 _AS_IT_IS = ": send it with its own content type, such as image/jpeg, or in JSON as base64."
 _DECODE = ": send the bytes that it stands for, or JSON with it under inputs."
 _UNPACK = f": unpack it first. Send {ACCEPTED}."
 _FORMS_OWN = ": do not set Content-Type yourself, because the form's own names its boundary."
+_DECODED = "an image that was decoded as text on its way", ": send the bytes of its file."
 _ANY_CASE = re.IGNORECASE
 _OTHERS: list[tuple[str, str, re.Pattern[bytes]]] = [  # the first that fits; behind a byte order mark of UTF-8 too
+    (
+        *_DECODED,
+        re.compile(  # as UTF-8, with a mark in place of what is none or with nothing there, or as Latin-1
+            rb"(?:\xef\xbf\xbd){3}|(?:\xef\xbf\xbd|\xc2\x89)?PNG\r?\n\x1a|\0\x10JFIF\0|\xc3\xbf\xc3\x98\xc3\xbf"
+            rb"|(?s:RIFF.{0,12}WEBP)"
+        ),
+    ),
     # The brand mif1 may be in an AVIF too, which has been looked for before.
     (
         "HEIC",
@@ -69,13 +79,15 @@ _OTHERS: list[tuple[str, str, re.Pattern[bytes]]] = [  # the first that fits; be
     ),
     ("a form", _FORMS_OWN, re.compile(rb"(?:\r?\n)?--[^\r\n]{1,256}\r?\n[\w-]+ ?:")),
     (JSON, ": send Content-Type: application/json.", re.compile(rb'\s*(?:\{\s*["}]|\[\s*["{\[\d\]tfn-]|"[\w+/=]{16})')),
+    (PYTHONS, ": send the bytes themselves.", re.compile(rb"b['\"]")),
     ("a data URL", _DECODE, re.compile(rb"data:[\w/+.-]*[;,]", _ANY_CASE)),
     ("an address", ", which the service does not fetch: send the image itself.", re.compile(rb"[A-Za-z][\w+.-]*://\S")),
     (
         "base64",
         _DECODE,
         re.compile(  # of an image, or long
-            rb"\s*(?:(?:/9j/|iVBORw0KGgo|UklGR|R0lGOD|SUkqA|TU0AK|AAAA..Z0eXB)[\w+/=\r\n-]*|[\w+/-]{60,}={0,2}(?:\s.*)?)\Z",
+            rb"\s*(?:(?:[/_]9j[/_]|iVBORw0KGgo|UklGR|R0lGOD|SUkqA|TU0AK|AAAA..Z0eXB)[\w+/=\r\n-]*"
+            rb"|[\w+/-]{60,}={0,2}(?:\s.*)?)\Z",
             re.DOTALL | re.ASCII,
         ),
     ),
@@ -110,9 +122,19 @@ def what_is(data: bytes) -> Kind | None:
     return Kind(TEXT, _SEND_IMAGE) if start and _is_text(start) else None
 
 
+def what_broke(data: bytes) -> Kind | None:
+    """What became of an image that cannot be decoded. Some types can be told by letters alone, which no text loses."""
+    start = data[:TEXT_BYTES]
+    return Kind(*_DECODED) if _is_utf8(start) and not start.isascii() else None
+
+
 def _is_text(start: bytes) -> bool:
+    return _is_utf8(start) and not _CONTROLS.search(start)
+
+
+def _is_utf8(start: bytes) -> bool:
     try:
         codecs.getincrementaldecoder("utf-8")().decode(start)  # its last letter may be cut
     except UnicodeDecodeError:
         return False
-    return not _CONTROLS.search(start)
+    return True

@@ -39,28 +39,9 @@ class Lanes:
 
     def leave(self, large_pixels: int) -> None:
         self._free_workers += 1
-        self._release(large_pixels)
-        self._admit()
-
-    def grow(self, large_pixels: int) -> bool:
-        """Let a small image that has entered go on as a large one, if it would not have to wait. Whether it may. After
-        that the caller has to call `leave` with this number.
-        """
-        others_wait = any(pixels and not entered.cancelled() for pixels, entered in self._waiting)
-        if others_wait or not self._fits(large_pixels):
-            return False
-        self._release(0)
-        self._occupy(large_pixels)
-        self._admit()
-        return True
-
-    def _occupy(self, large_pixels: int) -> None:
-        self._free[large_pixels > 0] -= 1
-        self._free_pixels -= min(large_pixels, self._max_pixels)
-
-    def _release(self, large_pixels: int) -> None:
         self._free[large_pixels > 0] += 1
         self._free_pixels += min(large_pixels, self._max_pixels)
+        self._admit()
 
     def _admit(self) -> None:
         passed_over: deque[tuple[int, asyncio.Future[None]]] = deque()
@@ -74,7 +55,8 @@ class Lanes:
                 large_wait = large_wait or large_pixels > 0
                 continue
             self._free_workers -= 1
-            self._occupy(large_pixels)
+            self._free[large_pixels > 0] -= 1
+            self._free_pixels -= min(large_pixels, self._max_pixels)
             entered.set_result(None)
         self._waiting = passed_over + self._waiting
 

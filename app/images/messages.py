@@ -36,7 +36,7 @@ def pack_answer(answer: Prepared | LargeImage | UnsupportedType | UnusableImage)
     return b"".join((_ANSWER.pack(len(text)), text, *blobs))
 
 
-def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared:
+def unpack_answer(answer: bytes | bytearray, *, shape: tuple[int, int]) -> Prepared:
     """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
 
     Raises UnsupportedType, UnusableImage, LargeImage, or GarbledAnswer.
@@ -52,12 +52,14 @@ def unpack_answer(answer: bytearray, *, shape: tuple[int, int]) -> Prepared:
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
         thumbnail = bytes(answer[end:])
-        if min(width, height) < 1 or not (IMAGES["JPEG"].match(thumbnail) or not thumbnail):
+        box = Box(*map(float, facts["box"]))
+        inside = 0 <= box.left < box.right <= width and 0 <= box.top < box.bottom <= height
+        if not inside or not (IMAGES["JPEG"].match(thumbnail) or not thumbnail):
             raise ValueError("no image has such facts")
         return Prepared(
             pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3).copy(),
             size=(width, height),
-            box=Box(*map(float, facts["box"])),
+            box=box,
             format=str(facts["format"]),
             thumbnail=thumbnail,
         )

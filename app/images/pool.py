@@ -12,10 +12,11 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from app.errors import ServiceError
 from app.images.decode import LargeImage
-from app.images.fork_server import ANSWER, REQUEST, SAME, Work
+from app.images.fork_server import ANSWER, REQUEST, Work
 from app.images.lanes import Lanes
 from app.images.messages import GarbledAnswer
 from app.images.preprocess import Prepared
@@ -35,6 +36,13 @@ class WorkerKilled(WorkerFailed):
 
 class WorkerTimedOut(WorkerFailed):
     """A worker was killed because it worked too long at a request."""
+
+
+class Processes(NamedTuple):
+    """Numbers of processes; 0 where there is none yet, or none any more."""
+
+    fork_server: int
+    workers: tuple[int, ...]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -72,40 +80,37 @@ class WorkerPool:
         for worker in self._workers:
             worker.close()
 
+    def processes(self) -> Processes:
+        fork_server = self._fork_server.process if self._fork_server else 0
+        return Processes(fork_server, tuple(worker.process for worker in self._workers))
+
     async def run(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """A worker's answer about an upload.
 
-        Every image is sent as a small one, because only a worker that has opened it knows its pixels. If it is large,
-        the worker goes on with it. If other large images are in the way, it waits for them without a worker and is
-        sent again.
+        An upload is first sent as a small image, because only a worker that has opened it knows its pixels. If it is
+        large, this raises LargeImage and notes its pixels. Sent again, it waits for other large images.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises what `unpack` raises, WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be
         started.
         """
-        large_pixels = 0
-        while True:
-            await self.lanes.enter(large_pixels)
-            worker = self._idle.pop()
-            worker.large_pixels = large_pixels
-            exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
-            exchange.add_done_callback(partial(self._finished, worker))
-            try:
-                return await asyncio.shield(exchange)
-            except LargeImage as large:
-                large_pixels = large.pixels
+        await self.lanes.enter(upload.large_pixels)
+        worker = self._idle.pop()
+        exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
+        exchange.add_done_callback(partial(self._finished, worker, upload.large_pixels))
+        return await asyncio.shield(exchange)
 
-    def _finished(self, worker: Worker, exchange: asyncio.Future[Prepared]) -> None:
+    def _finished(self, worker: Worker, large_pixels: int, exchange: asyncio.Future[Prepared]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
         if worker.connection:
             self._idle.append(worker)
         else:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
-        self.lanes.leave(worker.large_pixels)
+        self.lanes.leave(large_pixels)
 
     async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> Prepared:
-        """The worker's answer. Raises LargeImage where that has to wait. A worker whose answer is garbled is ended."""
+        """The worker's answer. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         watch = Watch(worker, timeout_s=self.timeout_s)
@@ -113,12 +118,10 @@ class WorkerPool:
             try:
                 return await self._ask(worker, watch, upload, thumbnail=thumbnail)
             except LargeImage as large:
-                if worker.large_pixels:
+                if upload.large_pixels:
                     raise GarbledAnswer from None
-                if not self.lanes.grow(large.pixels):
-                    raise
-                worker.large_pixels = large.pixels
-                return await self._ask(worker, watch, None, thumbnail=thumbnail)
+                upload.large_pixels = large.pixels
+                raise
         except (ServiceError, LargeImage):
             raise  # answers about the image
         except OSError as error:
@@ -134,11 +137,10 @@ class WorkerPool:
         finally:
             watch.stop()
 
-    async def _ask(self, worker: Worker, watch: Watch, upload: Upload | None, *, thumbnail: bool) -> Prepared:
-        """The answer about an upload; None is the one before. Raises what `unpack` raises, OSError and WorkerFailed."""
+    async def _ask(self, worker: Worker, watch: Watch, upload: Upload, *, thumbnail: bool) -> Prepared:
+        """Raises what `unpack` raises, OSError and WorkerFailed."""
         assert worker.connection
-        size = SAME if upload is None else len(upload)
-        await _send(worker.connection, REQUEST.pack(size, worker.large_pixels > 0, thumbnail), upload or Upload())
+        await _send(worker.connection, REQUEST.pack(len(upload), upload.large_pixels > 0, thumbnail), upload)
         watch.sent()
         (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
         if size > self.max_answer_bytes:

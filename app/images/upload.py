@@ -19,6 +19,7 @@ class Upload:
     def __init__(self, data: bytes = b"", *, name: str | None = None) -> None:
         """`name` is that of the file in a form."""
         self.name = name
+        self.large_pixels = 0  # of a large image, once a worker has opened it
         self._start = bytearray()
         self._blocks: list[mmap.mmap] = []  # each filled before the next is made
         self._size = 0

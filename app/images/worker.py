@@ -39,7 +39,6 @@ SET = {
 class Worker:
     process: int = 0  # 0 before the first
     connection: socket.socket | None = None
-    large_pixels: int = 0  # of the image in work, see Lanes
 
     def is_ready(self) -> bool:
         """Whether it waits for a request. A worker may have been killed from outside, which is no image's fault."""
@@ -123,15 +122,19 @@ class ForkServer:
         self._control, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", fork_server.__name__, str(theirs.fileno())]
-            self._process = subprocess.Popen(
+            self._popen = subprocess.Popen(
                 command, stdin=subprocess.PIPE, env=_environment(), pass_fds=[theirs.fileno()], process_group=0
             )
-        assert self._process.stdin
-        with self._process.stdin as stdin:
+        assert self._popen.stdin
+        with self._popen.stdin as stdin:
             pickle.dump((work, memory_bytes), stdin)
 
+    @property
+    def process(self) -> int:
+        return self._popen.pid
+
     def is_alive(self) -> bool:
-        return self._process.poll() is None
+        return self._popen.poll() is None
 
     def renew(self, worker: Worker) -> int:
         """Put a new process in place of `worker`'s, and return the exit code of the old one: -SIGKILL if it ended with
@@ -165,10 +168,10 @@ class ForkServer:
         with self._lock:
             self._control.close()
         try:
-            self._process.wait(STOP_S)
+            self._popen.wait(STOP_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._popen.kill()
+            self._popen.wait()
 
 
 def _environment() -> dict[str, str]:

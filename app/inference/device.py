@@ -8,7 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from app.bundle import COMBINED_GRAPH, WEIGHTS, Bundle
+from app.bundle import COMBINED_GRAPH, ON_GPUS, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
 from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage, WrongAnswer
@@ -83,7 +83,7 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
     from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest
-    if manifest.precision in ("int8", "bf16"):
+    if manifest.precision not in ON_GPUS:
         raise DeviceError(f"This bundle is in {manifest.precision}, which only CPUs compute here: export it in fp16")
     max_batch = settings.max_batch or BATCH_ON_GPU
     engine = CudaEngine(

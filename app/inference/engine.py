@@ -87,7 +87,7 @@ class Plan(NamedTuple):
 
     graph: Graph
     images: int
-    streamed: Engine | None = None  # the engine on one of whose streams it runs, beside others; None: on all cores
+    streams: Engine | None = None  # the engine on one of whose streams it runs, beside others; None: on all cores
 
 
 def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:

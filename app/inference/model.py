@@ -84,7 +84,7 @@ class Model:
         enough wait for all that are free. Until the streams of this graph are open, one image follows another. An
         engine that pads nothing gets one of the sizes.
         """
-        if not all(run.streamed for run in running):
+        if not all(run.streams for run in running):
             return None
         if waiting + others + len(running) > 1:  # there is something to share the cores with
             most = self.streams.images[-1]
@@ -95,7 +95,7 @@ class Model:
 
     def split(self, plan: Plan, images: int) -> Plan:
         """A run of at most so many images in place of `plan`: some have left, or memory was short."""
-        one = self.streams.plan(plan.graph, 1) if plan.streamed else None
+        one = self.streams.plan(plan.graph, 1) if plan.streams else None
         return one or self._alone(plan.graph, images)
 
     def run(self, plan: Plan, images: Images, classes: Classes = ()) -> Outputs:
@@ -106,10 +106,10 @@ class Model:
         WrongAnswer if that gives another answer.
         """
         size = (plan.graph, len(images))
-        if not (plan.streamed or self.engine.pads or size in self._checked):
+        if not (plan.streams or self.engine.pads or size in self._checked):
             self.check(*size)
         with self._timed(plan):
-            return (plan.streamed or self.engine).run(plan.graph, images, classes)
+            return (plan.streams or self.engine).run(plan.graph, images, classes)
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
@@ -135,7 +135,7 @@ class Model:
         tests = self.streams.plans()
         if not running:
             tests += [Plan(graph, 1) for graph in GRAPHS]
-        if not tests or not all(run.streamed for run in running):
+        if not tests or not all(run.streams for run in running):
             return None
         self._self_tests += 1
         return tests[self._self_tests % len(tests)]
@@ -147,9 +147,9 @@ class Model:
         expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
         """
         start = time.perf_counter()
-        outputs = (plan.streamed or self.engine).run(plan.graph, *self.known.inputs(plan.images))
+        outputs = (plan.streams or self.engine).run(plan.graph, *self.known.inputs(plan.images))
         self.known.check(plan.graph, outputs, provider=self.engine.provider)
-        if not plan.streamed:
+        if not plan.streams:
             self._latency[plan.graph].lower(plan.images, time.perf_counter() - start)
 
     def best_batch(self, graph: Graph) -> int:
@@ -160,7 +160,7 @@ class Model:
 
     def allows(self, plan: Plan) -> bool:
         """Whether this is still to be run as planned: memory may have been too short for it since."""
-        if plan.streamed:
+        if plan.streams:
             return self.streams.plan(plan.graph, plan.images) is not None
         return plan.images <= self.sizes(plan.graph)[-1]
 
@@ -198,7 +198,7 @@ class Model:
 
     def _at_once(self, plan: Plan) -> int:
         """Images in all runs that share the cores."""
-        return plan.images * (self.streams.count if plan.streamed else 1)
+        return plan.images * (self.streams.count if plan.streams else 1)
 
     @contextmanager
     def _timed(self, plan: Plan) -> Iterator[None]:

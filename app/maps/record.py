@@ -1,16 +1,31 @@
-"""What one forward pass returned for one image, and the image to draw it on."""
+"""What one forward pass returned for one image, the image to draw it on, and both as the bytes that a store keeps."""
 
+import math
+import struct
+import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from app.bundle import Bundle
+from app.errors import UnsupportedType, UnusableImage
+from app.images.decode import LargeImage
+from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import Prepared
 from app.inference.engine import Outputs
 
-OF_TOKENS = ("attention", "rollout", "distance")
-OF_CLASSES = ("evidence", "evidence_heads", "evidence_rest")
+VERSION = 5  # of the bytes of a record: versions do not find each other's records
+
+Shapes = Mapping[str, tuple[int, ...]]
+
+_CHECKSUM = struct.Struct("!Q")  # CRC-32; as long as the widest number behind it, so that all are aligned
+
+
+class DamagedRecord(Exception):
+    """The bytes are not what `pack` wrote for this model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,42 +36,35 @@ class Maps:
     Numbers are kept as the graph gives them: half precision would be wrong by up to 4.9e-4 of each.
     """
 
-    attention: npt.NDArray[np.float32]  # (L, H, T): row of the class token after softmax, sums to 1
-    rollout: npt.NDArray[np.float32]  # (T,), sums to 1
     classes: npt.NDArray[np.int64]  # (K,), most likely first
     logits: npt.NDArray[np.float32]  # (C,), of all classes
+    attention: npt.NDArray[np.float32]  # (L, H, T): row of the class token after softmax, sums to 1
+    rollout: npt.NDArray[np.float32]  # (T,), sums to 1
     evidence: npt.NDArray[np.float32]  # (K, L, T): what token t, read in layer l, adds to the logit; signed
     evidence_heads: npt.NDArray[np.float32]  # (K, L, H): the same by head
     evidence_rest: npt.NDArray[np.float32]  # (K, 2): what the MLPs add, and what the constants add
     distance: npt.NDArray[np.float32]  # (L, H): mean attention distance, in patches
-    lens: npt.NDArray[np.float32] | None  # (L, K): scores if the head read layer l; None where this has no meaning
+    lens: npt.NDArray[np.float32] | None = None  # (L, K): scores if the head read layer l; None: this has no meaning
 
     @classmethod
     def of(cls, outputs: Outputs) -> Self:
-        """From the graph's outputs for one image, without the batch dimension."""
-        kept = {name: outputs[name].astype(np.float32) for name in OF_TOKENS}
-        if "classes" not in outputs:
-            layers, heads, tokens = outputs["attention"].shape
-            shapes = {"evidence": (0, layers, tokens), "evidence_heads": (0, layers, heads), "evidence_rest": (0, 2)}
-            kept |= {name: np.zeros(shape, np.float32) for name, shape in shapes.items()}
-            return cls(**kept, classes=np.zeros(0, np.int64), logits=np.zeros(0, np.float32), lens=None)
-        classes = outputs["classes"]
-        kept |= {name: outputs[name].astype(np.float32) for name in OF_CLASSES}
-        return cls(
-            **kept,
-            classes=classes.copy(),  # a view would keep the whole batch in memory
-            logits=outputs["logits"].astype(np.float32),
-            lens=outputs["lens"].astype(np.float32) if "lens" in outputs else None,
-        )
+        """From the graph's outputs for one image, without the batch dimension; a view of them."""
+        shapes = shapes_of({name: array.shape for name, array in outputs.items()})
+        arrays = {name: outputs.get(name, np.zeros(shape)) for name, shape in shapes.items()}
+        return cls(**{name: array.astype(_dtype(name), copy=False) for name, array in arrays.items()})
 
-    @property
-    def nbytes(self) -> int:
-        return sum(array.nbytes for array in self.arrays().values())
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The arrays by name, without those that are None."""
-        named = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: array for name, array in named.items() if array is not None}
+def shapes_of(outputs: Shapes) -> dict[str, tuple[int, ...]]:
+    """Of the arrays of `Maps`, from those of the graph's outputs for one image."""
+    layers, heads, tokens = outputs["attention"]
+    headless = {"classes": (0,), "logits": (0,), "evidence_rest": (0, 2)}
+    headless |= {"evidence": (0, layers, tokens), "evidence_heads": (0, layers, heads)}
+    shapes = {**headless, **outputs}
+    return {field.name: shapes[field.name] for field in fields(Maps) if field.name in shapes}
+
+
+def _dtype(name: str) -> str:
+    return "<i8" if name == "classes" else "<f4"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,3 +73,46 @@ class Record:
 
     maps: Maps
     image: Prepared
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFormat:
+    """A record as bytes: a checksum, the numbers of the maps in the order of `shapes`, the image as a worker sends it.
+
+    The bytes do not say what is where: the model does. The checksum finds damage and the records of other models, not
+    forgery: everything that can write to the store is trusted.
+    """
+
+    name: str  # of the version and the model
+    shapes: Shapes  # of the maps
+    image: tuple[int, int]  # height, width of the network's input
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> Self:
+        manifest = bundle.manifest
+        name = f"{VERSION}:{bundle.digest}"
+        return cls(name=name, shapes=shapes_of(manifest.explains), image=manifest.image.size)
+
+    def pack(self, record: Record) -> bytes:
+        arrays = (getattr(record.maps, name).tobytes() for name in self.shapes)
+        packed = b"".join((*arrays, pack_answer(record.image)))
+        return _CHECKSUM.pack(self._checksum(packed)) + packed
+
+    def unpack(self, packed: bytes) -> Record:
+        """The maps are views of `packed`. Raises DamagedRecord."""
+        try:
+            if _CHECKSUM.unpack_from(packed) != (self._checksum(memoryview(packed)[_CHECKSUM.size :]),):
+                raise ValueError("another checksum")
+            arrays, start = {}, _CHECKSUM.size
+            for name, shape in self.shapes.items():
+                flat = np.frombuffer(packed, _dtype(name), math.prod(shape), start)
+                arrays[name], start = flat.reshape(shape), start + flat.nbytes
+            maps = Maps(**arrays)
+            if not ((maps.classes >= 0) & (maps.classes < maps.logits.size)).all():
+                raise ValueError("an unknown class")
+            return Record(maps=maps, image=unpack_answer(packed[start:], shape=self.image))
+        except (ValueError, struct.error, GarbledAnswer, LargeImage, UnsupportedType, UnusableImage) as error:
+            raise DamagedRecord from error
+
+    def _checksum(self, packed: bytes | memoryview) -> int:
+        return zlib.crc32(packed, zlib.crc32(self.name.encode()))

@@ -1,4 +1,4 @@
-"""The name of a kept record."""
+"""The key of a value in a store."""
 
 import re
 import secrets

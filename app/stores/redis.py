@@ -1,7 +1,7 @@
-"""Keeps records in Redis, for several replicas that share one load balancer.
+"""Keeps values in Redis, for several replicas that share one load balancer.
 
-A store must neither delay nor fail a classification. So every wait is short and bounded, and a record that cannot be
-written is dropped. While Redis does not answer, no request is sent to it (`Breaker`). Redis deletes expired records.
+A store must neither delay nor fail a classification. So every wait is short and bounded, and a value that cannot be
+written is dropped. While Redis does not answer, no request is sent to it (`Breaker`). Redis deletes expired values.
 """
 
 import asyncio
@@ -21,11 +21,9 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
 
 from app.errors import CannotStart, StoreUnavailable
-from app.maps.record import Record
 from app.settings import Settings
 from app.stores.breaker import Breaker
-from app.stores.envelope import VERSION, DamagedRecord, seal, unseal
-from app.stores.id import ID_PATTERN, new_id
+from app.stores.id import ID_PATTERN
 from app.stores.name_server import NameServer
 from app.stores.redis_failures import SILENT, UNRESOLVED, Failure, explain
 from app.telemetry.metrics import Metrics
@@ -42,11 +40,8 @@ RETRIES = 1  # where a connection was closed, as all are by a restart; a slow co
 class RedisStore:
     """Belongs to the event loop."""
 
-    def __init__(self, *, settings: Settings, model: str, metrics: Metrics) -> None:
-        """`model` is the digest of the bundle: records of other bundles are not found.
-
-        Raises CannotStart for a VIT_STORE that is no address.
-        """
+    def __init__(self, *, settings: Settings, namespace: str, metrics: Metrics) -> None:
+        """Raises CannotStart for a VIT_STORE that is no address."""
         try:
             pool = BlockingConnectionPool.from_url(
                 settings.store,
@@ -60,7 +55,7 @@ class RedisStore:
             # Connects to nothing, and is the first to look at options after the `?`.
             pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py gives it no types
             if pool.connection_kwargs.get("decode_responses"):
-                raise ValueError("records are no text")
+                raise ValueError("values are no text")
             check_address(settings.store)
         except (ValueError, TypeError):  # their messages may have a part of the password
             raise CannotStart(
@@ -75,33 +70,25 @@ class RedisStore:
         self._wait_s = settings.store_timeout_s  # for one of them
         self._longest_s = settings.store_connect_timeout_s + settings.store_timeout_s
         self._ttl_ms = math.ceil(1000 * settings.store_ttl_s)
-        self._prefix = f"vit-serve:{VERSION}:{model}:"
+        self._prefix = f"vit-serve:{namespace}:"
         self._metrics = metrics
         self._probe_key = f"{self._prefix}probe"  # after a failure its own: in a cluster, another may work
         self._said: dict[str, float] = {}  # when a failure was last logged
         self._breaker = Breaker(probe=self._try)
         metrics.breaker.set_function(lambda: self._breaker.is_open)
 
-    async def put(self, record: Record) -> str | None:
-        key = new_id()
-        envelope = seal(record)
+    async def keep(self, key: str, value: bytes) -> bool:
         try:
-            await self._ask("put", key, lambda: self._redis.set(self._prefix + key, envelope, px=self._ttl_ms))
+            await self._ask("put", key, lambda: self._redis.set(self._prefix + key, value, px=self._ttl_ms))
         except StoreUnavailable:
-            return None
-        return key
+            return False
+        return True
 
-    async def get(self, key: str) -> Record | None:
+    async def find(self, key: str) -> bytes | None:
         if not ID_PATTERN.fullmatch(key):
             return None
-        envelope = await self._ask("get", key, lambda: self._redis.get(self._prefix + key))
-        if envelope is None:
-            return None
-        try:
-            return unseal(envelope)
-        except DamagedRecord:
-            self._metrics.store_failures.labels("get", "damaged").inc()
-            return None
+        value: bytes | None = await self._ask("get", key, lambda: self._redis.get(self._prefix + key))
+        return value
 
     async def close(self) -> None:
         await self._breaker.close()

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.drawing.canvas import Canvas, text_width
 from app.drawing.colormaps import paint
 from app.drawing.scale import Limits
+from export.pictures.canvas import Canvas, text_width
 
 MARGIN, GAP = 28, 6
 TITLE, NOTE, LABEL, CAPTION = 22, 15, 16, 13  # sizes of text

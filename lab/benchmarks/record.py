@@ -16,7 +16,9 @@ from pydantic import JsonValue
 from app.machine import allowed_cores
 
 ROOT = Path(__file__).parents[2]
-CODE = ("app", "export", "model", "lab/benchmarks", "lab/load", "lab/study", "pyproject.toml", "constraints.txt")
+CODE = (
+    "app", "client", "export", "model", "lab/benchmarks", "lab/load", "lab/study", "pyproject.toml", "constraints.txt",
+)  # fmt: skip
 RECORDED = ("benchmarks", "load", "study")  # folders of lab/
 GENERATED = (":!*.json", ":!*.md")  # what benchmarks write themselves, as git leaves it out
 PACKAGES = ("openvino", "numpy", "pillow", "fastapi", "uvicorn", "torch")

@@ -21,7 +21,7 @@ FAULTS = {
         "app/door/admission.py", "images * self.image_s > deadline", "images * self.image_s < deadline"
     ),
     "body-kept": Fault(  # The bytes of an answered request count as in work for ever.
-        "app/door/body.py", "        self._bodies.bytes_in_work -= self._received\n", ""
+        "app/door/body.py", "        self._bodies.bytes_in_work -= self.received\n", ""
     ),
     "any-key": Fault(  # Every key is right.
         "app/door/keys.py", "if not any(matches):", "if not matches:"
@@ -67,7 +67,7 @@ FAULTS = {
         "app/inference/batcher.py", "[*running, *self._waiting]", "[*self._waiting]"
     ),
     "streams-beside-all-cores": Fault(  # A run on all cores is begun beside others.
-        "app/inference/model.py", "if not all(run.streamed for run in running):", "if False:"
+        "app/inference/model.py", "if not all(run.streams for run in running):", "if False:"
     ),
     "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
         "app/inference/streams.py",
@@ -88,7 +88,7 @@ FAULTS = {
         "app/stores/memory.py", "        if self._sweep is None:\n            self._sweep_later()\n", ""
     ),
     "redis-for-ever": Fault(  # Redis keeps records for ever.
-        "app/stores/redis.py", "envelope, px=self._ttl_ms)", "envelope)"
+        "app/stores/redis.py", "value, px=self._ttl_ms)", "value)"
     ),
     "breaker-sum": Fault(  # The breaker counts failures that were not in a row.
         "app/stores/breaker.py",
@@ -100,7 +100,9 @@ FAULTS = {
         "app/maps/faithfulness.py", "scores=of_orders[1, ::-1]", "scores=of_orders[1]"
     ),
     "retry-after": Fault(  # The client asks again sooner than Retry-After says.
-        "app/client/bulk.py", "max(after_s, random.uniform(0.5, 1) * wait_s)", "random.uniform(0.5, 1) * wait_s"
+        "client/vit_serve_client/bulk.py",
+        "max(after_s, random.uniform(0.5, 1) * wait_s)",
+        "random.uniform(0.5, 1) * wait_s",
     ),
     "batch-bound": Fault(  # VIT_MAX_BATCH has no upper bound.
         "app/settings.py", "Field(ge=0, le=512)", "Field(ge=0)"

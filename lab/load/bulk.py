@@ -1,4 +1,4 @@
-"""`python -m lab.load.bulk [IMAGES]`: what `python -m app.client` loses, in speed and in images; for docs/api.md.
+"""`python -m lab.load.bulk [IMAGES]`: what `vit-serve-client` loses, in speed and in images; for docs/api.md.
 
 The client takes turns with a closed loop of the same images on plain sockets, which shows how fast the server can be.
 Then the server is killed and started again KILLS times meanwhile. Each image lies in a folder of its label, so an
@@ -63,7 +63,7 @@ def row(server: str, best: float, runs: list[Run]) -> Row:
     rates, seconds, lost, twice, right = zip(*runs, strict=True)
     rate = statistics.median(rates)
     return {
-        "asked by": "python -m app.client",
+        "asked by": "vit-serve-client",
         "of": server,
         "images/s": round(rate, 1),
         "relative": round(rate / best, 2),
@@ -116,11 +116,11 @@ def named(server: str, folder: Path, out: Path, *, interrupt: Callable[[], objec
     Raises RuntimeError unless the client classifies all of them, TimeoutError if it is too slow.
     """
     asked = {str(image): image.parent.name for image in images(folder)}
-    command = [sys.executable, "-m", "app.client", server, str(folder), "--out", str(out), "--patience", "120"]
+    command = [sys.executable, "-m", "vit_serve_client", server, str(folder), "--out", str(out), "--patience", "120"]
     interrupts = [len(asked) * (i + 1) / (KILLS + 1) for i in range(KILLS)] if interrupt else []
     start = first_at = time.perf_counter()
     first = done = 0
-    with out.with_suffix(".log").open("w") as log, subprocess.Popen(command, stderr=log) as process:
+    with out.with_suffix(".log").open("w") as log, subprocess.Popen(command, stderr=log, cwd="client") as process:
         try:
             while process.poll() is None:
                 time.sleep(POLLED_EVERY_S)

@@ -25,6 +25,7 @@ SHARDS = {  # patterns of the files that it lists
 LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt", ".bin")  # suffixes in a folder without those names
 # What trainers and other programs call files of such suffixes that are no weights of a network.
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*|random_states.*)\.\w+")
+LARGEST_JSON = 2**26  # bytes; the names of 22,000 classes take a hundredth of it
 ADAPTER = "adapter_config.json"
 
 
@@ -60,7 +61,11 @@ def may_hold_weights(file: str) -> bool:
 def read_json(path: Path) -> dict[str, Any]:
     """Raises CheckpointError unless it is a JSON object."""
     try:
+        if path.stat().st_size > LARGEST_JSON:
+            raise CheckpointError(f"{path.name} has more than {LARGEST_JSON:,} bytes, too many for JSON beside weights")
         content = json.loads(path.read_text("utf-8-sig"))  # editors on Windows write its mark
+    except RecursionError:
+        raise CheckpointError(f"{path.name} has too many brackets in one another") from None
     except (ValueError, OSError):
         content = None
     if not isinstance(content, dict):

@@ -65,6 +65,12 @@ QUANTISED = Kind(
     keys="quantization_config|compression_config",
     more=_method,
 )
+NO_FLOATS = Kind("not made of floating-point numbers", "save it with these where it was made")
+FORMS = {  # of tensors that are not numbers side by side
+    "meta": Kind("without the values of its weights", "save it after they are loaded, and not from the device meta"),
+    "sparse": Kind("of sparse tensors", "save each as tensor.to_dense()"),
+    "nested": Kind("of nested tensors", "save each part of them as a tensor with a name of its own"),
+}
 KINDS = (
     Kind(
         "a pointer of Git LFS, without the weights",
@@ -139,6 +145,18 @@ KINDS = (
         files=r".*\.distcp|\.metadata",
     ),
     Kind(
+        "of FSDP, with the weights of a whole module in one flat tensor",
+        "where it was made, save model.state_dict() inside FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT)",
+        tensors=r"(.*\.)?_?flat_param(_\d+)?",
+    ),
+    Kind(
+        "of the evaluation of DINOv2 or DINOv3, with a linear classifier for each learning rate",
+        "its results_eval_linear.json names the best. Save that one alone beside the backbone, with a NAME that has "
+        'avgpool_True: torch.save({k.rpartition(".")[2]: v for k, v in torch.load("FILE")["model"].items() '
+        'if "NAME." in k}, "FOLDER/head.pth"). --without "*classifiers_dict*" leaves all out',
+        tensors=r"(.*\.)?classifiers_dict\..*",
+    ),
+    Kind(
         "a checkpoint of Orbax or TensorStore",
         "restore it where it was made, and save its parameters with numpy.savez, under the names of vit_jax or "
         "big_vision, joined by /",
@@ -198,8 +216,11 @@ def of_tensors(file: str, types: Mapping[str, str], read: ReadJson) -> str:
         if _any(kind.keys, stated):
             return _sentence(file, kind, read)
     for name, dtype in types.items():
+        if dtype in FORMS:
+            return _sentence(f"{file}, with its tensor {name},", FORMS[dtype])
         if re.search(r"\b(weight|kernel)$", name) and not is_plain(dtype):
-            return _sentence(f"{file}, whose {name} has numbers of the type {dtype},", QUANTISED, read)
+            kind = NO_FLOATS if re.match("bool|complex", dtype) else QUANTISED
+            return _sentence(f"{file}, whose {name} has numbers of the type {dtype},", kind, read)
     return ""
 
 

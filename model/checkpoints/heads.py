@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 
 from model.checkpoints.checkpoint import CheckpointError, first_few
+from model.checkpoints.computed import refusal
 from model.checkpoints.facts import LEFT_OUT
 from model.checkpoints.networks import is_head
 from model.checkpoints.source import Source
@@ -46,6 +47,8 @@ def settle(source: Source, own: Mapping[str, str], *, served: bool) -> str:
 
 def _linear(source: Source, names: list[str]) -> tuple[str | None, str]:
     """What stands before "weight" of the only linear layer, or None without one; or why it is not all of the head."""
+    if computed := refusal(source.names_in_file[name] for name in names):
+        return None, computed
     matrices = [name for name in names if name.endswith(".weight") and len(source.shape(name)) == 2]
     theirs = [source.names_in_file[name] for name in matrices]
     if len(matrices) > 1:

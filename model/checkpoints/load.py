@@ -190,11 +190,9 @@ def _describe(
         if "score" not in facts.origins:
             description = replace(description, score=resolve_score(facts, description.config.num_classes))
         description = _without_head(description, facts)
-        if family is not native and description.config.num_classes and _lacks_bias(source):
+        if family is not native and description.config.num_classes and (alone := _without_bias(source)):
             description = replace(description, config=replace(description.config, head_bias=False))
-            about_head += (
-                f" {source.names_in_file['head.weight']} has no bias beside it: the head is served without one."
-            )
+            about_head += f" {alone} has no bias beside it: the head is served without one."
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
@@ -250,9 +248,11 @@ def _without_head(description: Description, facts: Facts) -> Description:
     return replace(description, config=replace(description.config, num_classes=chosen))
 
 
-def _lacks_bias(source: Source) -> bool:
-    """Whether the heads are of torch.nn.Linear(bias=False)."""
-    return "head.weight" in source and not {"head.bias", "head_dist.bias"} & {*source.names}
+def _without_bias(source: Source) -> str:
+    """The weight, as the file calls it, of a linear head without a bias; empty for any other head."""
+    if {"head.bias", "head_dist.bias"} & {*source.names}:
+        return ""
+    return next((source.names_in_file[name] for name in ("head.weight", "head.kernel") if name in source), "")
 
 
 def _unknown(source: Source) -> str:

@@ -33,6 +33,17 @@ class StandIn:
     def __setstate__(self, _: Any) -> None: ...
 
 
+class Array(StandIn):
+    """In place of an array of NumPy."""
+
+
+def has_arrays(content: Any) -> bool:
+    """Whether a dictionary has an array, or one of the dictionaries in it."""
+    parts = [*content.values()] if isinstance(content, dict) else []
+    inner = [value for part in parts if isinstance(part, dict) for value in part.values()]
+    return any(isinstance(part, Array) for part in (*parts, *inner))
+
+
 def _dictionary(*_: Any) -> dict[Any, Any]:
     """A defaultdict without its factory, which would be called."""
     return {}
@@ -46,7 +57,7 @@ NUMPY = ("dtype", "ndarray", *(f"{kind}{bits}" for kind in ("int", "uint", "floa
 INERT = {
     "builtins": ("list", "tuple", "dict", "frozenset", "str", "int", "float", "bool", "bytes", "slice", "range"),
     "numpy": (*NUMPY, "bool", "bool_", "str_"),
-    **{f"numpy.{core}.multiarray": ("scalar", "_reconstruct") for core in ("core", "_core")},
+    **{f"numpy.{core}.multiarray": ("scalar",) for core in ("core", "_core")},
     **{
         module: tuple(f"{pure}{kind}" for pure in ("Pure", "") for kind in ("Path", "PosixPath", "WindowsPath"))
         for module in ("pathlib", "pathlib._local")
@@ -61,6 +72,7 @@ SAFE: list[Any] = [  # beside what torch itself allows
     (argparse.Namespace, "types.SimpleNamespace"),
     (_dictionary, "collections.defaultdict"),
     (_list, "collections.deque"),
+    *((Array, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
     *((StandIn, f"{module}.{name}") for module, names in INERT.items() for name in names),
 ]
 

@@ -12,12 +12,14 @@ from torch import Tensor
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.class_names import found_in
+from model.checkpoints.computed import refusal, whole
 from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
 from model.checkpoints.weights import Stored, open_weights
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
 Names = Sequence[tuple[str, str | Callable[[re.Match[str]], str]]]
+PROJECTION = re.compile(r"(.*\.)?(patch_embed\.proj|patch_embeddings?(\.projection)?|conv_proj|conv1)\.weight")
 
 
 class Source:
@@ -48,6 +50,7 @@ class Source:
         for file, content in zip(files, opened, strict=True):
             states, names = leave_out(content.states, without)
             out |= names
+            states = {place: whole(state) for place, state in states.items()}
             taken = take(states, file=file.name, weights=weights)
             if twice := sorted(self._stored.keys() & taken.tensors.keys()):
                 raise CheckpointError(f"{self.file.name} and {file.name} both have {twice[0]}: name the file to load")
@@ -70,7 +73,7 @@ class Source:
     def shape(self, name: str) -> tuple[int, ...]:
         """Raises CheckpointError if there is no such tensor."""
         if name not in self._stored:
-            raise CheckpointError(f"{self.file.name} has no {name}")
+            raise CheckpointError(refusal(self.names_in_file.values()) or f"{self.file.name} has no {name}")
         return self._stored[name].shape
 
     def rename(self, names: Names = (), *, dropping: str = "(?!)") -> None:
@@ -107,6 +110,12 @@ class Source:
         types = {self.names_in_file.get(name, name): dtype for name, dtype in self.types.items()}
         if no_weights := foreign.of_tensors(self.file.name, types, self.json):
             raise CheckpointError(no_weights)
+        for name, stored in self._stored.items():
+            if PROJECTION.fullmatch(name) and (order := _order(stored.shape)):
+                raise CheckpointError(
+                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}, whose axes are in "
+                    f"another order than PyTorch's (width, 3, patch, patch): save it as weight.permute{order}"
+                )
 
     def count(self, pattern: str) -> int:
         """One more than the largest number that the pattern's group matches; 0 when nothing does."""
@@ -126,3 +135,13 @@ class Source:
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""
         return read_beside(self.folder, name)
+
+
+def _order(shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The order that makes the axes of a projection of patches PyTorch's; None if they are that, or unknown."""
+    match shape:
+        case (_, height, width, 3) if height == width != 3:
+            return 0, 3, 1, 2
+        case (height, width, 3, out) if height == width and out != 3:
+            return 3, 2, 0, 1
+    return None

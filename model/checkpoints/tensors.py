@@ -3,7 +3,6 @@
 `state` has our names, and each step changes it in place.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError, first_few
+from model.checkpoints.computed import refusal
 from model.checkpoints.facts import Facts
 from model.config import ViTConfig
 from model.positions import Grid, resize_tables
@@ -21,8 +21,6 @@ State = dict[str, Tensor]
 RELATIVE = "relative_position_bias_table"
 PREFIX = ("cls_token", "dist_token", "reg_token")
 NOTHING = r"(?!)"  # a pattern that no name matches
-# Of parametrizations, weight norm, spectral norm and pruning of torch.nn.utils.
-COMPUTED = re.compile(r"(^|\.)parametrizations\.|\.weight_(g|v|u|orig|mask)$")
 MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
@@ -154,11 +152,8 @@ def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: 
 
 def _about(unused: Sequence[str], used: Sequence[str]) -> str:
     """What a person can do about tensors that the network does not use."""
-    if computed := next((name for name in unused if COMPUTED.search(name)), None):
-        return (
-            f". {computed} is part of a weight that PyTorch computes: save the model after remove_parametrizations, "
-            "remove_weight_norm, remove_spectral_norm or prune.remove"
-        )
+    if computed := refusal(unused):
+        return f". {computed}"
     first = unused[0].partition(".")[0] + "."
     alone = len(unused) > 1 and unused[0].startswith(first) and not any(name.startswith(first) for name in used)
     return f". What does not belong to the network can be left out: --without '{f'{first}*' if alone else unused[0]}'"

@@ -32,7 +32,7 @@ DEEPEST = 8  # of them, at most
 
 class Stored(NamedTuple):
     shape: tuple[int, ...]
-    dtype: str  # as torch calls it, such as float32
+    dtype: str  # as torch calls it, such as float32; of FORMS of model/checkpoints/foreign.py its form
     read: Callable[[], Tensor]
 
 
@@ -62,17 +62,26 @@ def open_weights(file: Path) -> Weights:
     if start[:1] == b"\x80" and not fits:
         return _open_pickle(file)
     if file.name.endswith(INDEX):
-        shards = read_json(file).get("weight_map", {}).values()
-        return _open_shards(file, [file.parent / Path(shard).name for shard in sorted(set(shards))])
+        return _open_shards(file)
     return _open_safetensors(file)
 
 
-def _open_shards(listing: Path, shards: list[Path]) -> Weights:
+def _open_shards(listing: Path) -> Weights:
+    """Of all files that it lists, which may lie in folders beside it."""
+    listed = read_json(listing).get("weight_map")
+    if not (isinstance(listed, dict) and listed and all(isinstance(shard, str) for shard in listed.values())):
+        raise CheckpointError(f"{listing.name} has no weight_map, which lists the file of each tensor")
     tensors: dict[str, Stored] = {}
     metadata: dict[str, str] = {}
-    for shard in shards:
+    for name in sorted({*listed.values()}):
+        shard = listing.parent / name
+        # Files may be links: in the Hugging Face Hub's cache all are.
+        if not shard.parent.resolve().is_relative_to(listing.parent.resolve()):
+            raise CheckpointError(
+                f"{listing.name} lists {name}, which is outside its folder: only files in it are read"
+            )
         if not shard.is_file():
-            raise CheckpointError(f"{listing.name} lists {shard.name}, which is not beside it")
+            raise CheckpointError(f"{listing.name} lists {name}, which is not in its folder")
         opened = open_weights(shard)
         metadata |= opened.metadata
         tensors |= opened.states.get((), {})
@@ -123,6 +132,11 @@ def _open_npz(file: Path) -> Weights:
 def _open_pickle(file: Path) -> Weights:
     content = pickles.load(file)
     states = dict(_state_dicts(content))
+    if not states and pickles.has_arrays(content):
+        raise CheckpointError(
+            f"{file.name} holds NumPy's arrays in place of tensors. Where it was made, write them as npz: "
+            'numpy.savez("OTHER.npz", **arrays)'
+        )
     if not states:
         keys = f"; it has {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) else ""
         raise CheckpointError(f"the file holds no state dict{keys}")
@@ -157,7 +171,10 @@ def _state_dicts(content: Any, place: Place = ()) -> Iterator[tuple[Place, dict[
 
 
 def _stored(tensor: Tensor) -> Stored:
-    return Stored(tuple(tensor.shape), str(tensor.dtype).removeprefix("torch."), tensor.detach)
+    if tensor.is_nested:  # it has no shape
+        return Stored((), "nested", tensor.detach)
+    form = "meta" if tensor.is_meta else "" if tensor.layout == torch.strided else "sparse"
+    return Stored(tuple(tensor.shape), form or str(tensor.dtype).removeprefix("torch."), tensor.detach)
 
 
 def _spelt(dtype: str) -> str:

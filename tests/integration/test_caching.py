@@ -12,7 +12,6 @@ from app.api.conditional import MAX_AGE_S
         ("{map}/wall", "{map}/wall?colormap=magma", f"private, max-age={MAX_AGE_S}"),
         # The address does not say of which model a picture is:
         ("/model/inspect/filters", "/model/inspect/positions", "private, max-age=0"),
-        ("/model/inspect/distance?format=json", "/model/inspect/positions", "private, max-age=0"),
         ("/page/main.js", "/page/style.css", "no-cache"),
     ],
 )

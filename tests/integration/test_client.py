@@ -1,9 +1,13 @@
-"""The client of our own against the real server: as a library, and as a command that is interrupted and goes on."""
+"""The client of our own against the real server: as a library, as a command that goes on, as a package elsewhere."""
 
 import csv
 import json
 import os
+import re
+import shutil
 import subprocess
+import sys
+import venv
 from collections import Counter
 from contextlib import redirect_stderr, redirect_stdout
 from io import BytesIO, StringIO, TextIOWrapper
@@ -14,12 +18,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.client.client import Client, ServiceProblem
-from app.client.command import main
 from lab.load import bulk
 from model.demo.__main__ import write_images
 from tests.integration.conftest import KEY
 from tests.support.replicas import Replica
+from vit_serve_client import Client, ServiceProblem
+from vit_serve_client.command import main
 
 PICTURE = Path("docs/star.jpg")
 
@@ -107,3 +111,24 @@ def test_the_client_waits_for_a_killed_server(tmp_path, monkeypatch):
         run = bulk.killed(tmp_path / "images", tmp_path)
     assert (revived.call_count, run.lost, run.twice) == (1, 0, 0)
     assert run.right > 0.9
+
+
+def test_the_lines_of_the_front_page_run_where_the_client_alone_is_installed(url, tmp_path):
+    """In an empty environment far from the clone."""
+    venv.create(tmp_path / ".venv", symlinks=True)
+    pip = [sys.executable, "-m", "pip", "--python", tmp_path / ".venv", "install", "--quiet", "--retries", "1"]
+    installed = subprocess.run([*pip, Path("client").absolute()], capture_output=True, text=True, check=False)
+    if "No matching distribution" in installed.stderr:
+        pytest.skip("pip finds no index of packages")
+    assert installed.returncode == 0, installed.stderr
+    for folder in ("docs", "photos"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(PICTURE, tmp_path / folder)
+    page = Path("README.md").read_text().replace("http://localhost:8000", url)
+    (lines,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (command,) = re.findall(r"    (.*/vit-serve-client .*)", page)
+    subprocess.run([".venv/bin/python", "-c", lines], cwd=tmp_path, check=True)
+    subprocess.run(command, cwd=tmp_path, check=True, shell=True)
+    assert (tmp_path / "evidence.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "labels.csv").read_text().splitlines()[1].startswith("photos/star.jpg,1,star,")
+    assert (tmp_path / "heatmaps" / "photos" / "star.jpg.png").exists()

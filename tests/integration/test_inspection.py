@@ -1,12 +1,8 @@
-"""GET /model/inspect: the model's own pictures, and the one that grows with use."""
+"""GET /model/inspect: the model's own pictures."""
 
-from io import BytesIO
-
-import numpy as np
 import pytest
-from PIL import Image
 
-from tests.support.engines import Watched
+from app.settings import DEMO_BUNDLE
 
 
 def test_the_accept_header_chooses_unless_the_format_is_said(client):
@@ -23,32 +19,11 @@ def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(client, name):
     assert response.json()["detail"] == "The pictures of this model are: filters, positions, distance."
 
 
-def test_the_distances_include_every_explained_image(serve, oblong_bundle, encode):
-    noise = np.random.default_rng(0).integers(0, 256, (3, 40, 60, 3), dtype=np.uint8)
-    first, second, third = (encode(Image.fromarray(pixels)) for pixels in noise)
-    given = []
-    with serve(bundle=oblong_bundle) as client:
-        model = client.app.state.services.model
-        batches = model.sizes("explain") if model.streams == 1 else [1]  # a busy machine may be judged slow
-        for size in batches:  # or the known image would be run with the first batch of a size
-            model.check("explain", size)
-        model.engine = Watched(model.engine, after=lambda graph, outputs: given.extend(outputs.get("distance", [])))
-        drawn = client.get("/model/inspect/distance")
-        before = client.get("/model/inspect/distance?format=json")
-        client.post("/classify", files=[("a", ("a", first)), ("b", ("b", second))])
-        client.post("/classify", content=third)
-        client.post("/classify?attention=false", content=first)
-        after = client.get("/model/inspect/distance?format=json")
-        drawn_after = client.get("/model/inspect/distance", headers={"if-none-match": drawn.headers["etag"]})
-    assert (before.json()["served"], before.json()["unit"], before.json()["patch_size"]) == (None, "patches", 8)
-    assert after.json()["reference"] == before.json()["reference"]
-    assert after.json()["served"]["pictures"] == len(given) == 3
-    assert np.array(after.json()["served"]["distance"]) == pytest.approx(np.mean(given, axis=0), rel=1e-6)
-    assert np.ptp(given, axis=0).min() > 0  # else the mean would say little
-    assert after.headers["etag"] != before.headers["etag"]
-    assert drawn_after.status_code == 200
-    assert Image.open(BytesIO(drawn_after.content)).size == (960, 600)
-    assert drawn_after.content != drawn.content
+@pytest.mark.parametrize("kind", ["png", "json"])
+def test_a_picture_is_the_file_of_the_bundle(client, kind):
+    stored = (DEMO_BUNDLE / "inspect" / f"distance.{kind}").read_bytes()
+    sent = client.get("/model/inspect/distance", params={"format": kind}).content
+    assert sent.removesuffix(b"\n") == stored
 
 
 def test_a_bundle_may_have_no_pictures(serve, bundle_with, oblong_bundle):

@@ -2,6 +2,8 @@
 
 import base64
 import json
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 from PIL import Image
@@ -10,6 +12,7 @@ from app.door.paths import PROBES
 from app.errors import ServiceError
 from app.images.intake import Intake
 from tests.integration.conftest import check_problem
+from tests.support.processes import eventually
 
 
 @pytest.mark.parametrize(
@@ -17,7 +20,7 @@ from tests.integration.conftest import check_problem
     [
         *(("POST", f"/classify?{query}", 422) for query in ("top_k=0", "threshold=-0.1", "threshold=nan")),
         ("GET", "/classify", 405),
-        ("GET", "/model/", 404),
+        ("GET", "/models", 404),
     ],
 )
 def test_errors_of_the_framework_have_the_shape_of_all_others(client, method, path, status):
@@ -44,6 +47,23 @@ def test_a_method_that_a_path_does_not_take_gets_all_that_it_takes(client, metho
     assert (response.status_code, response.headers["allow"]) == (405, allowed)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "meant"),
+    [
+        ("POST", "/classify/", "/classify"),
+        ("POST", "//classify", "/classify"),
+        ("GET", "/classify/", "/classify"),
+        ("GET", "/attention/an-id/", "/attention/{id}"),
+        ("GET", "/docs/", "/docs"),
+    ],
+)
+def test_a_path_with_a_slash_too_many_is_named_without_it_and_not_redirected(client, star, method, path, meant):
+    address = f"http://testserver{path}"  # not a path alone, which may not begin with //
+    answer = client.request(method, address, content=star if method == "POST" else None, follow_redirects=False)
+    said = f"There is nothing at this path: is {meant} meant, without the extra /?"
+    assert (answer.status_code, answer.json()["detail"]) == (404, said)
+
+
 def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):
     paths = client.get("/openapi.json").json()["paths"]
     assert len(paths) > 20
@@ -58,6 +78,12 @@ def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):
             assert (answer.status_code, answer.json()["detail"]) == (422, said)
             assert answer.json()["errors"] == [{"parameter": "zzz", "detail": said}]
             assert answer.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
+
+
+def test_the_parameters_of_a_path_are_found_once(client, monkeypatch):
+    refused = client.get("/model?zzz=1").json()["detail"]
+    monkeypatch.setattr("app.api.parameters.get_flat_params", lambda _: pytest.fail("found again"))
+    assert client.get("/model?zzz=1").json()["detail"] == refused
 
 
 @pytest.mark.parametrize("path", ["/?id=3", "/page/style.css?v=2", "/docs?x", "/openapi.json?v=1", "/health?verbose"])
@@ -184,3 +210,19 @@ def test_the_largest_allowed_image_passes(serve, encode):
     images = [encode(Image.new("RGB", (width, 100))) for width in (100, 101)]
     with serve(max_image_pixels=10_000) as client:
         assert [client.post("/classify", content=image).status_code for image in images] == [200, 422]
+
+
+def test_large_images_that_wait_refuse_no_small_one_and_teach_nothing_about_it(serve, star, encode):
+    large = encode(Image.new("RGB", (2001, 2000)))
+    with serve(max_queue_images=2) as client, ThreadPoolExecutor(2) as threads:
+        services = client.app.state.services
+        lanes = services.classifier.intake.pool.lanes
+        post = partial(client.post, "/classify")
+        client.portal.call(lanes.enter, lanes._max_pixels)  # as another large image
+        waiting = [threads.submit(post, content=large) for _ in range(2)]
+        eventually(lambda: services.large_images.images == 2)
+        assert [post(content=image).status_code for image in (star, large, star)] == [200, 503, 200]
+        learned = services.admission.image_s
+        client.portal.call(lanes.leave, lanes._max_pixels)
+        assert [each.result().status_code for each in waiting] == [200, 200]
+        assert services.admission.image_s == learned

@@ -88,6 +88,9 @@ BROKEN = {
     "a NUL in a value": (message("GET /livez", "X: a\0b"), 400),
     "a folded field": (message("GET /livez", "X: a", " b"), 400),
     "an invented method": (b"FETCH /livez HTTP/1.1\r\n\r\n", 400),
+    "no host": (b"GET /livez HTTP/1.1\r\n\r\n", 400),
+    "two hosts": (message("GET /livez", "Host: y"), 400),
+    "no host and an upgrade": (b"GET /livez HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n", 400),
     "HTTP/2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400),
     "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
     "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
@@ -199,11 +202,11 @@ def test_100_continue_is_sent_only_if_the_body_is_wanted(server, star):
 @pytest.mark.parametrize(
     "fields", [(), UPGRADE, ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhl")]
 )
-def test_a_hundred_pipelined_requests_are_answered_in_order(server, fields):
-    requests = [message("GET /livez", f"X-Request-ID: {i}", *fields) for i in range(100)]
+def test_ten_pipelined_requests_are_answered_in_order(server, fields):
+    requests = [message("GET /livez", f"X-Request-ID: {i}", *fields) for i in range(10)]
     with Connection(server.port) as connection:
         connection.send(b"".join(requests))
-        assert [connection.answer().headers["x-request-id"] for _ in requests] == [str(i) for i in range(100)]
+        assert [connection.answer().headers["x-request-id"] for _ in requests] == [str(i) for i in range(10)]
 
 
 def test_a_valid_request_before_an_invalid_one_is_answered(server, star):
@@ -271,18 +274,12 @@ def test_a_connection_goes_on_after_a_refusal_if_the_body_came_with_its_head(ser
             assert (answer.status, "connection" in answer.headers) == (422, False)
 
 
-def test_a_connection_over_the_limit_may_only_send_probes(star):
-    with running(max_connections=2) as server:
-        with Connection(server.port) as one:
-            one.send(message("GET /livez"))
-            assert "connection" not in one.answer().headers
-            with Connection(server.port), Connection(server.port) as three:
-                three.send(post(star))
-                (refused,) = three.answers()
-                assert (refused.status, int(refused.headers["retry-after"]) >= 1) == (503, True)
-                check_problem(refused)
-                assert [answer.status for answer in replies(server, message("GET /readyz"))] == [200]
-        eventually(lambda: ask(server, post(star)).status == 200)  # those that left have to be noticed
+def test_connections_that_do_nothing_give_way_and_only_those_at_work_count(star):
+    nothing = (message("GET /livez"), classify("Content-Length: 9", body=b"x"), b"GET /livez HTTP/1.1\r\n")
+    with running(max_connections=2, receive_timeout_s=60) as server, ExitStack() as opened:
+        for data in nothing * 3:
+            opened.enter_context(Connection(server.port)).send(data)
+            assert ask(server, post(star)).status == 200
 
 
 def test_keys_and_a_port_for_metrics(tmp_path, star):

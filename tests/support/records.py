@@ -1,19 +1,28 @@
-"""Records as a store keeps them: one layer, one head, two classes and a 2 x 2 grid unless a test says otherwise."""
+"""Records of images: one layer, one head, two classes and a 2 x 2 grid unless a test says otherwise."""
 
 from typing import Any
 
 import numpy as np
 
 from app.images.preprocess import Box, Prepared
-from app.maps.record import Maps, Record
+from app.maps.record import Maps, Record, RecordFormat
+
+FORMAT = RecordFormat(
+    name="5:a model",
+    shapes={
+        "classes": (2,), "logits": (3,), "attention": (1, 1, 5), "rollout": (5,), "evidence": (2, 1, 5),
+        "evidence_heads": (2, 1, 1), "evidence_rest": (2, 2), "distance": (1, 1), "lens": (1, 2),
+    },
+    image=(2, 2),
+)  # fmt: skip
 
 
 def make_maps(**changes: Any) -> Maps:
     fields: dict[str, Any] = {
+        "classes": np.arange(2),
+        "logits": np.zeros(3, np.float32),
         "attention": np.full((1, 1, 5), 0.2, np.float32),
         "rollout": np.full(5, 0.2, np.float32),
-        "classes": np.arange(2),
-        "logits": np.zeros(2, np.float32),
         "evidence": np.zeros((2, 1, 5), np.float32),
         "evidence_heads": np.zeros((2, 1, 1), np.float32),
         "evidence_rest": np.zeros((2, 2), np.float32),

@@ -4,11 +4,14 @@ import binascii
 import re
 
 from app.errors import MalformedRequest
+from app.images.kinds import PYTHONS
 from app.images.upload import Upload
 
 STEP_BYTES = 2**16
-_DATA_URL = re.compile(rb"data:[\w/+.-]*(?:;[\w.-]+=[\w.-]*)*;base64,")
+_DATA_URL = re.compile(rb"data:[\w/+.-]*(?:;[\w.-]+=[\w.-]*)*;base64,", re.IGNORECASE)
 _ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
+_PYTHONS = (b"b'", b'b"', b'b\\"')  # the last in JSON
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")  # RFC 4648, 5
 _LONGEST_ESCAPE = len(r"\u002b")
 _ESCAPED = {  # what JSON may escape in base64, and some writers do
     **{rf"\u{ord(letter):04x}".encode(): letter.encode() for letter in "+/="},
@@ -19,33 +22,39 @@ _ESCAPED = {  # what JSON may escape in base64, and some writers do
 
 
 def decode(text: str | memoryview) -> Upload:
-    """The image that `text` says in base64, which may be a data URL. A view is a JSON string with its escapes.
+    """The image that `text` says in base64, which may be a data URL, URL-safe, and without padding. A view is a JSON
+    string with its escapes.
 
-    Raises ValueError, and MalformedRequest for an address.
+    Raises ValueError, and MalformedRequest for an address and for what Python prints of bytes.
     """
     if isinstance(text, str):
         text = memoryview(text.encode())
-    upload, left, place, ended = Upload(), b"", 0, False
+    upload, left, place, ended, has_spaces = Upload(), b"", 0, False, False
     while place < len(text):
         step = bytes(text[place : place + STEP_BYTES])
         if place + len(step) < len(text) and (escape := step.rfind(b"\\", -_LONGEST_ESCAPE)) > 0:
             step = step[:escape]  # it may go on in the next step
+        has_spaces |= b" " in step
         piece = _plain(step)
         if place == 0:
             if _ADDRESS.match(piece):
                 raise MalformedRequest("The service does not fetch addresses: send the image itself in base64.")
+            if piece.startswith(_PYTHONS):
+                raise MalformedRequest(f"This is {PYTHONS}, not base64: send base64.b64encode(data).decode().")
             if prefix := _DATA_URL.match(piece):
                 piece = piece[prefix.end() :]
         place += len(step)
-        piece = left + piece
+        piece = left + piece.translate(_URL_SAFE)
         whole = len(piece) // 4 * 4
         if ended and piece:
             raise ValueError("something follows the padding")
         ended = piece[:whole].endswith(b"=")
         upload.add(binascii.a2b_base64(piece[:whole], strict_mode=True))
         left = piece[whole:]
-    if left:
+    if left and has_spaces:  # each may have been a +, which forms send for a space
         raise ValueError("not a multiple of four letters")
+    if left:
+        upload.add(binascii.a2b_base64(left + b"=" * (-len(left) % 4), strict_mode=True))
     return upload
 
 

@@ -1,10 +1,10 @@
-"""Images in a form: the parts with the name of a file, or the type of an image. Other parts are parameters. Writes
-nothing to disk.
+"""Images in a form: the parts with the name of a file, or the type of an image. Other parts are parameters, and so are
+those that some clients give a name of a file. Writes nothing to disk.
 """
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Mapping
 from email.header import decode_header, make_header
 from typing import Any
 from urllib.parse import unquote
@@ -16,7 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api.parameters import Given
 from app.errors import MalformedRequest
-from app.images.kinds import IMAGES, LOOK_BYTES, TEXT, what_is
+from app.images.kinds import IMAGES, LOOK_BYTES, PYTHONS, TEXT, what_is
 from app.images.upload import Upload
 
 MAX_FIELDS = 16  # parts of a form that are not files, and those of a browser's form in which no file was chosen
@@ -30,13 +30,14 @@ REFUSALS = {  # by how Starlette's message begins
     "The Content-Disposition": "A part of the form has no name.",
 }
 STEP_BYTES = 2**14
-IMAGE = re.compile(rb"image/|application/octet-stream", re.IGNORECASE)
+IMAGE = re.compile(rb"image/|application/octet-stream")
+_BLOB = b"blob"  # as browsers call the file of what has no name: XMLHttpRequest, 3.3
 _ENCODED_NAME = re.compile(r"(?:=\?utf-8\?[bq]\?[^?\s]*\?=\s*)+", re.IGNORECASE)  # RFC 2047, as .NET writes it
 _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*UTF-8'[\w-]*'([^\s;]+)", re.IGNORECASE)  # RFC 8187
 
 
-async def read_form(request: Request, *, max_images: int) -> tuple[list[Upload], Given]:
-    """The images of a form, in order, and its parameters.
+async def read_form(request: Request, *, parameters: Collection[str], max_images: int) -> tuple[list[Upload], Given]:
+    """The images of a form, in order, and its parameters, of which `parameters` are those that the path takes.
 
     python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters. Raises
     MalformedRequest, ClientDisconnect, and what the door raises.
@@ -50,6 +51,7 @@ async def read_form(request: Request, *, max_images: int) -> tuple[list[Upload],
     parser = _FormParser(
         Headers({"Content-Type": f'multipart/form-data; boundary="{quoted}"'}),
         _in_steps(request.stream(), start),
+        parameters=parameters,
         max_files=max_images,
         max_fields=MAX_FIELDS,
         max_part_size=MAX_FIELD_BYTES,
@@ -94,8 +96,9 @@ async def _in_steps(pieces: AsyncIterator[bytes], start: bytearray) -> AsyncIter
 class _FormParser(MultiPartParser):
     """Keeps files as uploads. Starlette would write them to files, which grow by copies or go to the disk."""
 
-    def __init__(self, *args: Any, **limits: Any) -> None:
+    def __init__(self, *args: Any, parameters: Collection[str], **limits: Any) -> None:
         super().__init__(*args, **limits)
+        self._parameters = {name.encode() for name in parameters}
         self.uploads: list[Upload] = []  # of the parts that have ended
         self.ended = False
         self._upload = Upload()
@@ -105,9 +108,13 @@ class _FormParser(MultiPartParser):
         self._charset = "utf-8"  # a header may name any codec of Python, and some take quadratic time
         part = self._current_part
         disposition = part.content_disposition or b""
+        options = parse_options_header(disposition)[1]
+        type = dict(part.item_headers).get(b"content-type", b"").lower()
         extended = _EXTENDED_NAME.search(disposition)
-        named = b"filename" in parse_options_header(disposition)[1] or extended
-        if disposition and (named or IMAGE.match(dict(part.item_headers).get(b"content-type", b""))):
+        named = b"filename" in options or extended
+        if self._is_field(options, type):
+            part.content_disposition = disposition.replace(b"filename", b"x-filename")
+        elif disposition and (named or IMAGE.match(type)):
             # Starlette takes a part without a name of a file for a field; a later filename overrides this one.
             part.content_disposition = disposition.replace(b";", b'; filename="";', 1)
         super().on_headers_finished()
@@ -119,6 +126,15 @@ class _FormParser(MultiPartParser):
             name = _decoded(name)
         self._may_be_empty = bool(named) and not name
         self._upload = Upload(name=name or None)
+
+    def _is_field(self, options: Mapping[bytes, bytes], type: bytes) -> bool:
+        """Whether a part is a field in spite of the name of a file: `files={"top_k": "2"}` of requests has that of the
+        field, and JSON in a Blob that of all Blobs.
+        """
+        name, file = options.get(b"name", b""), options.get(b"filename")
+        if file == _BLOB:
+            return type.startswith(b"application/json")
+        return file == name and name in self._parameters and not type.startswith(b"image/")
 
     def on_part_data(self, data: bytes, start: int, end: int) -> None:
         if self._current_part.file is None:
@@ -145,10 +161,12 @@ class _FormParser(MultiPartParser):
             return
         kind = what_is(data)
         what = kind.name if kind else "no text"
-        if what in ("base64", "a data URL"):
+        if what in ("base64", "a data URL", PYTHONS):
             raise MalformedRequest(f"A part of the form is {what}: send the bytes that it stands for, as a file.")
         if what == "no text" or what in IMAGES:
-            raise MalformedRequest(f"A part of the form is {what}, and has no file name and no type of an image.")
+            raise MalformedRequest(
+                f"A part of the form is {what}, and has no file name of its own and no type of an image."
+            )
 
     def on_end(self) -> None:
         self.ended = True

@@ -50,7 +50,7 @@ class Which(BaseModel):
         return ~these if self.rest else these
 
 
-class Outcome(BaseModel):
+class Answered(BaseModel):
     """What the model answers to the image, or to what is left of it."""
 
     logit: float  # of the label, or how far it is above that of `against`
@@ -68,8 +68,8 @@ class CoverResponse(ImageAnswer):
     grid: tuple[int, int]  # rows, columns
     patches: list[int]  # that are covered, row by row from 0
     fill: Fill
-    before: Outcome
-    after: Outcome
+    before: Answered
+    after: Answered
     evidence: float  # of the covered patches over all layers: what they add to the logit directly
     effect: float  # by how much the logit is really lower without them
     random_sets: int
@@ -124,7 +124,7 @@ async def cover(
     scoring = services.scoring
     effects = followed[0] - followed[1:]  # of the patches, then of each random set
     before, after = (
-        Outcome(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))
+        Answered(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))
         for logit, row in zip(followed[:2], logits[:2], strict=True)
     )
     return CoverResponse(

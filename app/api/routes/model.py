@@ -1,9 +1,5 @@
-"""GET /model and GET /model/inspect: the model that is served, and its pictures of itself.
+"""GET /model and GET /model/inspect: the model that is served, and its pictures of itself, made at export."""
 
-The model's own pictures were made at export. One of them, attention distance, goes on while images are served.
-"""
-
-from functools import partial
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,13 +8,11 @@ from pydantic import BaseModel, Field
 from app.api.conditional import draw_unless_known
 from app.api.representation import representations
 from app.api.services import ServicesDep
-from app.bundle import PICTURE_FORMATS, Bundle, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
+from app.bundle import PICTURE_FORMATS, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.door.problems import problems
-from app.drawing.chart import draw_distance
 from app.errors import UnknownPicture
 from app.inference.engine import Graph
 from app.inference.model import BatchLatency
-from app.maps.distance import DISTANCE, AttentionDistance, MeanDistance
 
 
 class PublicManifest(Manifest):
@@ -100,23 +94,11 @@ async def picture(
     bundle = services.bundle
     if name not in bundle.manifest.inspect:
         raise UnknownPicture(bundle.manifest.inspect)
-    served = services.distance.mean() if name == DISTANCE else None
     return await draw_unless_known(
         request,
         services.drawings,
-        recipe=(bundle.digest, name, served),
-        renderers={kind: partial(_body, bundle, name, kind, served) for kind in PICTURE_FORMATS},
+        recipe=(bundle.digest, name),
+        renderers={kind: (bundle.folder / picture_file(name, kind)).read_bytes for kind in PICTURE_FORMATS},
         format=format,
         max_age_s=0,  # its address does not say which model it is of
     )
-
-
-def _body(bundle: Bundle, name: str, kind: PictureFormat, served: MeanDistance | None) -> bytes:
-    """The picture as the export made it, or with the images served since."""
-    if served is None:
-        return (bundle.folder / picture_file(name, kind)).read_bytes()
-    stored = (bundle.folder / picture_file(name, "json")).read_bytes()
-    distance = AttentionDistance.model_validate_json(stored).model_copy(update={"served": served})
-    if kind == "json":
-        return distance.model_dump_json().encode()
-    return draw_distance(bundle.manifest.inspect[name], distance)

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from math import isfinite
 
-from app.drawing.chart import nice_ticks
 from export.fit.report.chart import SHARES, Axes, Chart, Drawing
+from export.pictures.ticks import nice_ticks
 from model.fit.fitted import Point
 
 WIDTH, LEFT, RIGHT = 520, 64, 500

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, sha256
 from export.bundle import write_bundle
 from export.combine import combine
-from export.onnx_file import externalise
+from export.onnx_file import externalise, part
 from lab.benchmarks.engines import PRECISIONS
 from lab.benchmarks.plain_export import NNCF, export_plainly, quantise
 from lab.benchmarks.servers.vit import crop, normalise
@@ -38,6 +38,7 @@ def write_weights(folder: Path) -> None:
     checkpoint = load_checkpoint(folder / TRANSFORMERS)
     for precision in PRECISIONS:
         write_bundle(checkpoint, folder / precision, replace=False, precision=precision)
+    _write_lean(folder / INT8)
     export_plainly(checkpoint.model, torch.zeros(2, 3, *checkpoint.config.image_size), folder / PLAIN)
     _write_plain_bundle(folder / OURS, checkpoint, folder / PLAIN_BUNDLE)
     torch.save(checkpoint.model.state_dict(), folder / TORCH)
@@ -46,6 +47,19 @@ def write_weights(folder: Path) -> None:
         quantise(folder / PLAIN, images, folder / OPENVINO_INT8)
     logits = checkpoint.model(torch.from_numpy(normalise(crop(jpeg()))[None]))[0]
     (folder / LABELS).write_text("\n".join(checkpoint.labels[i] for i in logits.topk(5).indices.tolist()))
+
+
+def _write_lean(bundle: Path) -> None:
+    """For other servers, the graph that gives labels alone, from the one that has both."""
+    combined = onnx.load(bundle / COMBINED_GRAPH, load_external_data=False)
+    (branch,) = (a.g for node in combined.graph.node for a in node.attribute if a.name == "else_branch")
+    outputs = [onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["images", "classes"])]
+    combined.graph.node.clear()
+    combined.graph.node.extend(branch.node)
+    combined.graph.output.clear()
+    combined.graph.output.extend(outputs)
+    del combined.graph.input[1:]
+    onnx.save(part(combined, ["logits"]), bundle / CLASSIFY_GRAPH)
 
 
 def _write_transformers(folder: Path) -> None:

@@ -27,7 +27,12 @@ def recognises(source: Source) -> bool:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    stated = json.loads(source.metadata[FAMILY])
+    try:
+        stated = json.loads(source.metadata[FAMILY])
+    except (ValueError, RecursionError):
+        stated = None
+    if not isinstance(stated, dict):
+        raise CheckpointError(f"the metadata {FAMILY} is not a JSON object: it was not written by this project")
     if unknown := sorted(stated.keys() - {*STORED, "config", "preprocessing"}):
         raise CheckpointError(f"the metadata has {', '.join(unknown)}, which this version does not know")
     try:

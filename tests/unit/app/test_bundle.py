@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,12 @@ def test_the_demo_bundle_is_whole_and_its_digest_is_that_of_its_manifest():
     bundle = load_bundle(DEMO_BUNDLE)
     bundle.check_files()
     assert bundle.digest == hashlib.sha256((DEMO_BUNDLE / "manifest.json").read_bytes()).hexdigest()
+
+
+def test_a_manifest_may_begin_with_a_byte_order_mark(bundle):
+    manifest, path = load_bundle(bundle).manifest, bundle / "manifest.json"
+    path.write_text(path.read_text(), "utf-8-sig")
+    assert load_bundle(bundle).manifest == manifest
 
 
 def test_a_changed_byte_an_empty_file_and_a_missing_one_are_refused(bundle):
@@ -91,6 +98,12 @@ def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):
         ({"surprise": 1}, "surprise"),
         ({"files": None}, "files: "),
         ({"pool": "nothing"}, "pool: "),
+        ({"layers": 10**9}, "layers: "),
+        ({"features": 10**9}, "features: "),
+        ({"explains": {"rollout": [10**9]}}, r"explains\.rollout\.0: "),
+        ({"layers": 5}, "layers, heads and tokens are not those of attention"),
+        ({"tokens": {"grid": [9, 8]}}, "layers, heads and tokens are not those of attention"),
+        ({"tokens": {"patch": 16}}, "tokens do not cover an image of this size"),
         ({"inspect": {"fig7": "Another"}}, r"lacks inspect/fig7\.json, inspect/fig7\.png"),
         ({"known_answer": {"logits": [1.0]}}, "one logit for each label"),
         ({"known_answer": {"pixels": "AAAA"}}, "pixels are not those"),
@@ -106,6 +119,20 @@ def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, 
     edit(bundle, **changes)
     with pytest.raises(BundleError, match=rf"is not a manifest of format 4 \(.*{said}.*\)\. Export the model again\.$"):
         load_bundle(bundle)
+
+
+@pytest.mark.parametrize(("precision", "on_gpus"), [("fp32", True), ("fp16", True), ("bf16", False), ("int8", False)])
+def test_only_a_precision_that_gpus_run_needs_their_graphs(bundle, precision, on_gpus):
+    """Bundles of earlier versions have them in every precision."""
+    edit(bundle, precision=precision)
+    load_bundle(bundle).check_files()
+    path = bundle / "manifest.json"
+    manifest = json.loads(path.read_text())
+    del manifest["files"]["classify.onnx"], manifest["files"]["explain.onnx"]
+    path.write_text(json.dumps(manifest))
+    refused = pytest.raises(BundleError, match=r"lacks classify\.onnx, explain\.onnx")
+    with refused if on_gpus else nullcontext():
+        load_bundle(bundle).check_files()
 
 
 @pytest.mark.parametrize("manifest", ["{", "[]"])

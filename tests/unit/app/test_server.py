@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
@@ -75,6 +76,21 @@ def test_a_port_that_another_process_takes_while_the_model_loads():
         server._listen([first], 1)
         with pytest.raises(OSError, match="in use"):
             server._listen([second], 1)
+
+
+def test_the_system_holds_little_of_an_answer_that_nobody_reads():
+    with server._bind(Settings(port=0), "port") as bound, socket.socket() as client:
+        bound.listen()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(bound.getsockname())
+        served, _ = bound.accept()
+        with served:
+            served.setblocking(False)
+            sent = 0
+            with suppress(BlockingIOError):
+                while True:
+                    sent += served.send(bytes(16 * 1024))
+    assert sent < 4 * server.UNSENT_BYTES  # else it is megabytes
 
 
 @pytest.mark.parametrize(("files", "connections"), [(10_000, 100), (264, 100), (100, 18), (10, 1)])

@@ -1,4 +1,4 @@
-"""export/combine.py: one graph for CPUs beside the two for CUDA."""
+"""export/combine.py: one graph for CPUs, beside the two for CUDA or alone."""
 
 import onnx
 import onnxruntime
@@ -19,21 +19,33 @@ def test_all_three_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, fil
         assert found[name] == pytest.approx(rows, abs=1e-5), name
 
 
+def test_a_bundle_has_the_graphs_that_run(oblong_bundle, int8_bundle):
+    """Nothing but a CPU runs int8."""
+    assert {path.name for path in oblong_bundle.glob("*.onnx")} == {CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH}
+    assert {path.name for path in int8_bundle.glob("*.onnx")} == {COMBINED_GRAPH}
+
+
+def branches(graph: onnx.GraphProto) -> dict[str, onnx.GraphProto]:
+    (choice,) = graph.node
+    return {attribute.name: attribute.g for attribute in choice.attribute}
+
+
 def test_both_branches_read_one_tensor_for_a_weight(int8_bundle):
     """Else it would be in memory twice."""
     graph = onnx.load(int8_bundle / COMBINED_GRAPH, load_external_data=False).graph
-    (choice,) = graph.node
-    read = [{name for node in a.g.node for name in node.input} for a in choice.attribute]
     large = {tensor.name for tensor in graph.initializer if tensor.external_data}
-    lean = {t.name for t in onnx.load(int8_bundle / CLASSIFY_GRAPH, load_external_data=False).graph.initializer}
-    assert large & lean == large & read[0] & read[1]
-    assert not any(attribute.g.initializer for attribute in choice.attribute)
+    read = {name: {name for node in branch.node for name in node.input} for name, branch in branches(graph).items()}
+    lean = large & read["else_branch"]
+    assert lean
+    assert lean <= read["then_branch"]
+    assert not any(branch.initializer for branch in branches(graph).values())
 
 
 def test_what_casts_the_integers_of_a_layer_has_a_name_of_its_own_for_them(int8_bundle):
     """Else OpenVINO would compute that layer in float32."""
-    graph = onnx.load(int8_bundle / EXPLAIN_GRAPH, load_external_data=False).graph
-    read = {kind: {n.input[0] for n in graph.node if n.op_type == kind} for kind in ("Cast", "DequantizeLinear")}
+    graph = onnx.load(int8_bundle / COMBINED_GRAPH, load_external_data=False).graph
+    nodes = branches(graph)["then_branch"].node
+    read = {kind: {n.input[0] for n in nodes if n.op_type == kind} for kind in ("Cast", "DequantizeLinear")}
     places = {tensor.name: tensor.external_data for tensor in graph.initializer}
     names = {name for name in read["Cast"] if name.endswith("integers_cast")}
     assert names

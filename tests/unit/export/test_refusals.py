@@ -30,6 +30,7 @@ REFUSED = [
     ("{export} --pictures {tmp}/no", "not exported: --pictures {tmp}/no: this does not exist"),
     ("{export} --pictures {toy}", "not exported: --pictures {toy}: this is not a folder"),
     ("{export} --calibrate", "not exported: --calibrate needs labelled images: --pictures"),
+    ("{export} --calibrate --pictures {tmp} --set num_classes=0", "not exported: --calibrate: --set num_classes=0 le"),
     ("{export} --set heads=3 --set heads=4", "not exported: --set heads: it is given twice"),
     ("{export} --image-size 8 --set image_size=9", "not exported: --set image_size: it is giv"),
     ("--checkpoint no --out app/demo", "not exported: app/demo exists; --replace replaces it; no does not exist"),
@@ -47,6 +48,8 @@ REFUSED = [
     ("fit {toy} --images {tmp}/empty --out {tmp}/folder.safetensors --replace", "not learned: --out {tmp}/folder"),
     ("fit {toy} --images {tmp}/empty --out {toy}/a.safetensors", "not learned: {toy} is not a folder"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/a.safetensors --method full", "argument --method: invalid choice"),
+    ("fit --images {tmp}/empty --out {tmp}/a.safetensors --method masked --from-scratch S/16 --image-size 30",
+     "not learned: image_size (30, 30) is not a multiple of patch_size 16"),
     ("fit --images {tmp}/empty --out {tmp}/a.safetensors", "not learned: --method probe begins with a checkpoint"),
 ]  # fmt: skip
 PROGRAM = """

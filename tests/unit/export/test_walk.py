@@ -1,4 +1,4 @@
-"""export/walk.py and app/client/walk.py: every real folder once, and nothing that never ends."""
+"""export/walk.py and client/vit_serve_client/walk.py: every real folder once, and nothing that never ends."""
 
 import os
 import socket
@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-import app.client.walk
 import export.walk
+import vit_serve_client.walk
 from export.walk import DEEPEST, LARGEST
 
 pytestmark = [
-    pytest.mark.parametrize("code", [export.walk, app.client.walk], ids=["export", "client"]),
+    pytest.mark.parametrize("code", [export.walk, vit_serve_client.walk], ids=["export", "client"]),
     pytest.mark.timeout(60),
 ]
 

@@ -105,6 +105,27 @@ def test_a_part_with_the_type_of_an_image_needs_no_file_name_and_another_is_a_fi
     assert received(note + file(b"x") + END, content_type=FORM)[1] == Parameters(note="{}")
 
 
+@pytest.mark.parametrize("type", ["", "\r\nContent-Type: text/plain", "\r\nContent-Type: application/octet-stream"])
+def test_a_file_named_like_its_field_is_a_parameter_where_the_path_has_that(type):
+    """`files={"top_k": "2"}` of requests."""
+    body = file(b"x") * 3 + part(b"2", f'name="top_k"; filename="top_k"{type}') + END
+    images, parameters = received(body, content_type=FORM)
+    assert (len(images), parameters) == (3, Parameters(top_k=2))
+    for name, file_name, kind in (("readme", "readme", ""), ("top_k", "2.txt", ""), ("top_k", "top_k", "image/png")):
+        named = f'name="{name}"; filename="{file_name}"\r\nContent-Type: {kind or "text/plain"}'
+        assert received(part(b"2", named) + END, content_type=FORM)[1] == Parameters()
+
+
+def test_json_in_a_blob_of_a_browser_is_a_field():
+    """FormData gives a Blob without a name of its own the name blob."""
+    of_blob = 'filename="blob"\r\nContent-Type: application/json'
+    images, parameters = received(file(b"x") + part(b"2", f'name="top_k"; {of_blob}') + END, content_type=FORM)
+    assert (len(images), parameters) == (1, Parameters(top_k=2))
+    with pytest.raises(InvalidParameter, match=r"^parameters is not a parameter of POST /classify, which takes note"):
+        received(file(b"x") + part(b'{"top_k": 2}', f'name="parameters"; {of_blob}') + END, content_type=FORM)
+    assert read(part(b"x", 'name="a"; filename="blob"\r\nContent-Type: image/png') + END, content_type=FORM) == [b"x"]
+
+
 @pytest.mark.parametrize("size", [1, 999])
 def test_a_form_arrives_in_pieces_and_an_image_may_contain_what_looks_like_a_boundary(size):
     image = b"\r\n--bc\r\n--\r\n\r\n--"

@@ -1,13 +1,16 @@
 import asyncio
 from collections.abc import Callable
+from contextlib import nullcontext
 from itertools import accumulate
 
 import pytest
 
+from app.door import body as module
 from app.door.body import AHEAD_BYTES, Bodies, Body
 from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
 from app.settings import Settings
 
+CHUNKED = {"transfer_encoding": "chunked"}
 LEFT = {"type": "http.disconnect"}
 
 
@@ -54,11 +57,10 @@ def test_an_encoded_body_is_refused(request_of, encoding):
     assert refused.value.headers == {"Accept-Encoding": "identity"}
 
 
-@pytest.mark.parametrize("headers", [{}, {"transfer_encoding": "chunked"}])
-async def test_the_limit_is_allowed_and_one_byte_more_is_refused_without_a_declared_length(body_of, headers):
-    assert (await whole(body_of(bodies(), part(60, more=True), part(40, more=False), **headers))).finished
+async def test_the_limit_is_allowed_and_one_byte_more_is_refused_without_a_declared_length(body_of):
+    assert (await whole(body_of(bodies(), part(60, more=True), part(40, more=False), **CHUNKED))).finished
     with pytest.raises(BodyTooLarge):
-        await whole(body_of(bodies(), part(60, more=True), part(41, more=False), **headers))
+        await whole(body_of(bodies(), part(60, more=True), part(41, more=False), **CHUNKED))
 
 
 async def test_slow_bytes_do_not_extend_the_time(request_of):
@@ -119,8 +121,36 @@ async def test_all_bodies_together_are_bounded_until_they_are_released(body_of):
     first = await whole(body_of(limits, part(100, more=False), content_length="100"))
     with pytest.raises(Overloaded):
         await whole(body_of(limits, part(60, more=False), content_length="60"))
+    assert limits.bytes_in_work == 100
     first.release()
-    assert limits.bytes_in_work == 60  # of the refused one, which its door releases
+    assert limits.bytes_in_work == 0
+
+
+async def test_when_bodies_fill_their_memory_the_one_is_refused_that_held_most_for_longest(body_of):
+    """Whoever holds bodies back, just below the limit, would else have every other refused."""
+    limits = bodies(max_intake_bytes=150)
+    held = [body_of(limits, part(size, more=True), content_length="100") for size in (99, 30, 20)]
+    waiting = [asyncio.create_task(whole(body)) for body in held]
+    await asyncio.sleep(0.01)
+    assert (await whole(body_of(limits, part(50, more=False), content_length="50"))).finished
+    with pytest.raises(Overloaded):
+        await waiting[0]
+    assert limits.bytes_in_work == 30 + 20 + 50
+    held[1].refuse(Overloaded())  # also if it is not waiting yet or any more
+    waiting[1].cancel()
+    await asyncio.wait(waiting[1:2])
+    with pytest.raises(Overloaded):
+        await held[1].receive()
+    waiting[2].cancel()
+
+
+@pytest.mark.parametrize(("size", "refused"), [(10, False), (11, True)])
+async def test_large_bodies_leave_room_for_small_ones(body_of, monkeypatch, size, refused):
+    monkeypatch.setattr(module, "SMALL_BYTES", 10)
+    limits = bodies(max_intake_bytes=100)
+    await whole(body_of(limits, part(75, more=False), content_length="75"))  # complete, and still in work
+    with pytest.raises(Overloaded) if refused else nullcontext():
+        await whole(body_of(limits, part(size, more=False), content_length=str(size)))
 
 
 @pytest.mark.parametrize(

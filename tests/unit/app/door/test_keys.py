@@ -49,7 +49,7 @@ def test_public_paths_need_no_key_nor_metrics_at_a_port_of_their_own_and_without
 
 
 def test_keys_come_from_a_list_and_a_file(tmp_path):
-    (tmp_path / "keys").write_text("three\n\n  four  \n")
+    (tmp_path / "keys").write_text("\ufeffthree\n\n  four  \n")  # editors on Windows write its mark
     assert read_keys("one, two,", tmp_path / "keys") == ["one", "two", "three", "four"]
     assert read_keys(None, None) == []
 

@@ -14,6 +14,7 @@ from uvicorn.server import ServerState
 
 from app.door import protocol as module
 from app.door.cors import Cors
+from app.door.places import Places
 from app.door.protocol import MAX_PIPELINED, GuardedProtocol
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -72,21 +73,21 @@ CLIENTS = {
     "upgraded": answered(GET.replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost"), b"200", until=b"hello"),
     "reset": reset,
     "left early": gone(POST, after_s=0.05),
-    "left with requests in the pipeline": gone(POST + bytes(100) + 10 * GET),
     "no HTTP": answered(b"no HTTP\r\n\r\n", b"400"),
     "no chunk": answered(CHUNKED + b"5\r\nhello\r\nno", b"400"),
     "header too large": answered(b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, b"431"),
 }
 
 
-async def served(client, application=app):
+async def served(client, application=app, *, at_work: int = 9):
     """What the client of one connection returns. By then nothing refers to the connection any more."""
+    places = Places(at_work=at_work)
     config = uvicorn.Config(application, log_config=None)
     config.load()
     made: list[weakref.ref[GuardedProtocol]] = []
 
     def protocol():
-        one = GuardedProtocol(config=config, server_state=ServerState(), app_state={}, max_connections=9, cors=Cors([]))
+        one = GuardedProtocol(config=config, server_state=ServerState(), app_state={}, places=places, cors=Cors([]))
         made.append(weakref.ref(one))
         return one
 
@@ -125,6 +126,53 @@ async def test_of_too_many_pipelined_requests_the_first_are_answered():
     assert (await served(pipelining)).count(b"200 OK") == MAX_PIPELINED + 1
 
 
+@pytest.mark.parametrize("http", [b"1.0", b"1.1"])
+@pytest.mark.parametrize("hosts", [0, 1, 2])
+async def test_http_1_1_needs_one_host(http, hosts):
+    """RFC 9112, 3.2"""
+    status = b"200" if hosts == 1 or http == b"1.0" else b"400"
+    await served(answered(b"GET / HTTP/%b\r\n%b\r\n" % (http, b"Host: x\r\n" * hosts), b" %b " % status))
+
+
+@pytest.mark.parametrize(("target", "found"), [(b"http://x", "/"), (b"http://x?a=1", "/?a=1"), (b"http://x/y", "/y")])
+async def test_the_host_in_a_target_is_left_out(target, found):
+    seen = []
+
+    async def noting(scope, receive, send):
+        await app(scope, receive, send)
+        seen.append(scope["path"] + ("?" if scope["query_string"] else "") + scope["query_string"].decode())
+
+    await served(answered(GET.replace(b"/", target, 1), b"200", until=b"hello"), noting)
+    assert seen == [found]
+
+
+async def test_only_a_request_that_has_arrived_takes_a_place_at_work():
+    crowded: list[bool] = []
+
+    async def noting(scope, receive, send):
+        crowded.append(scope["state"]["crowded"])
+        if len(crowded) == 2:
+            await ask(GET)  # from a second connection, while this one is at work
+        await app(scope, receive, send)
+
+    async def ask(request: bytes):
+        reader, writer = await asyncio.open_connection(*address)
+        await answered(request, b"200", until=b"hello")(reader, writer)
+
+    async def client(reader, writer):
+        nonlocal address
+        address = writer.get_extra_info("peername")
+        writer.write(POST)  # without its body
+        while not crowded:
+            await asyncio.sleep(0.01)
+        await ask(GET)
+        await leave(writer)
+
+    address = ()
+    await served(client, noting, at_work=1)
+    assert crowded == [False, False, True]
+
+
 async def test_fields_after_a_chunked_body_are_no_part_of_the_header():
     seen = []
 
@@ -142,14 +190,3 @@ async def test_a_client_that_does_not_read_its_response_is_dropped(monkeypatch):
 
     monkeypatch.setattr(module, "FLUSH_S", 0.05)
     await served(reading_nothing, Response(bytes(50_000_000)))  # which does not return before the connection is gone
-
-
-async def test_the_request_that_runs_is_told_that_the_client_left_others_in_the_pipeline():
-    told = []
-
-    async def waiting(scope, receive, send):
-        await receive()
-        told.append((await receive())["type"])
-
-    await served(gone(2 * GET, after_s=0.05), waiting)
-    assert told == ["http.disconnect"]

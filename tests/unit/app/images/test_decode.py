@@ -44,6 +44,18 @@ def test_other_bytes_are_no_image_of_an_accepted_type(data):
         sniff(data)
 
 
+@pytest.mark.parametrize("errors", ["replace", "ignore", ""])
+@pytest.mark.parametrize("type", ["JPEG", "PNG", "WEBP", "AVIF"])
+def test_an_image_that_was_decoded_as_text_is_named(type, errors):
+    """As UTF-8 or, without `errors`, as Latin-1. The letters by which some types are known survive."""
+    image = encode(grain(), type)
+    text = image.decode("utf-8" if errors else "latin-1", errors or "strict").encode()
+    with pytest.raises(
+        (UnsupportedType, UnusableImage), match=r"^This is an image that was decoded as text on its way: "
+    ):
+        decode(text)
+
+
 def blank(*size: int) -> bytes:
     return encode(Image.new("1", size), "PNG")
 

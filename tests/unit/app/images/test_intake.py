@@ -71,7 +71,7 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
     monkeypatch.setattr("app.images.intake.allowed_memory", lambda: int(gibibytes * 2**30))
     intake = open_intake(settings=Settings(**options), spec=spec_of((8, 8)))
-    assert len(intake.pool._workers) == workers
+    assert intake.pool.lanes.workers == workers
     assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
 
 

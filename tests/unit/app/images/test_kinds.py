@@ -64,6 +64,7 @@ FOREIGN = [
 ]
 JSON = ": send Content-Type: application/json."
 STANDS_FOR = ": send the bytes that it stands for, or JSON with it under inputs."
+PRINTED = "what Python prints of bytes, b'...'"
 FORM = ": do not set Content-Type yourself, because the form's own names its boundary."
 CALLED = [
     *(
@@ -76,6 +77,8 @@ CALLED = [
         for f in ("PNG", "JPEG", "GIF", "WEBP")
     ),
     (base64.encodebytes(bytes(range(256)) * 9), "base64", STANDS_FOR),
+    (base64.urlsafe_b64encode(b"\xff\xd8\xff" + bytes(3)), "base64", STANDS_FOR),
+    *((str(image).encode(), PRINTED, ": send the bytes themselves.") for image in (jpeg(), base64.b64encode(jpeg()))),
     (b"data:image/png;base64,iVBORw0KGgo", "a data URL", STANDS_FOR),
     (b'------X\r\nContent-Disposition: form-data; name="a"\r\n', "a form", FORM),
     (

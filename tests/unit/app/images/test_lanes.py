@@ -54,38 +54,6 @@ async def test_who_enters(workers, max_small, steps, entered):
         assert race.entered == expected
 
 
-async def test_a_small_one_may_go_on_as_a_large_one_if_it_would_not_wait():
-    race = Race(workers=3, max_small=2)
-    for name in "abc":
-        await race.come(name)
-    assert race.entered == ["a", "b"]
-    assert race.lanes.grow(60)
-    await settle()
-    assert race.entered == ["a", "b", "c"]  # c has a place among the small ones now
-    assert not race.lanes.grow(60)
-    await race.come("large", 60)
-    race.lanes.leave(0)
-    await race.leave(60)
-    assert race.entered[-1] == "large"
-    assert race.lanes.grow(40)
-    race.lanes.leave(60)
-    race.lanes.leave(40)
-    await race.come("more than all of it", 101)
-    assert race.entered[-1] == "more than all of it"
-    assert not race.lanes.grow(1)
-    await race.leave(101)
-    await race.come("all of it", 100)
-    assert race.entered[-1] == "all of it"
-
-
-async def test_no_small_one_overtakes_a_large_one_that_waits():
-    race = Race(workers=3)
-    await race.come("small")
-    await race.come("large", 60)
-    await race.come("waits", 60)
-    assert not race.lanes.grow(10)
-
-
 @pytest.mark.parametrize("when", ["waiting", "let in"])
 async def test_a_caller_that_gives_up_leaves_nothing_behind(when):
     race = Race(workers=2)

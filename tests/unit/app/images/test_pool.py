@@ -9,15 +9,15 @@ from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from unittest.mock import AsyncMock, Mock
 
 import pytest
 from PIL import Image
 
-from app.images import pool as pool_module
+from app.images.decode import LargeImage
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
+from app.images.worker import ForkServer, Worker
 from app.machine import IMAGES_NICENESS
 from tests.support import saboteur, worker_pool
 from tests.support.processes import eventually, program
@@ -51,6 +51,16 @@ def state(process: int) -> str:
     return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
 
+def computes(process: int) -> bool:
+    """Whether it has, for a tenth of a second: a worker that waits for its first image has not."""
+    times = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[11:13]
+    return sum(map(int, times)) >= 0.1 * os.sysconf("SC_CLK_TCK")
+
+
+def parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
 def is_gone(process: int) -> bool:
     try:
         return state(process) == "Z"
@@ -63,7 +73,7 @@ async def test_every_request_of_any_size_gets_its_own_answer_from_a_few_processe
         uploads = [*(b"%d" % number for number in range(50)), *map(bytes, (0, 1, 100_000, 20_000_000))]
         answers = await ask(pool, *uploads)
         assert [answer.split(b" ", 3)[1:] for answer in answers] == [[b"0", b"1", upload] for upload in uploads]
-        assert {worker_of(answer) for answer in answers} == {worker.process for worker in pool._workers}
+        assert {worker_of(answer) for answer in answers} == {*pool.processes().workers}
         assert os.getpid() not in {worker_of(answer) for answer in answers}
 
 
@@ -82,11 +92,12 @@ async def test_a_worker_that_fails_costs_one_request(end):
 async def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
     """And is ended, as after every garbled answer."""
     with worker_pool.started(boast, workers=3, unpack=UNPACK) as pool:
-        before = deepcopy(vars(pool.lanes))
-        answers = await ask(pool, b"a", b"b")
-        assert [type(answer) for answer in answers] == [GarbledAnswer, GarbledAnswer]
+        before, upload = deepcopy(vars(pool.lanes)), Upload(b"a")
+        for error in (LargeImage, GarbledAnswer):
+            with pytest.raises(error):
+                await pool.run(upload, thumbnail=True)
         assert vars(pool.lanes) == before
-        assert [worker.is_ready() for worker in pool._workers].count(False) == 2
+        until(lambda: sum(map(is_gone, pool.processes().workers)) == 1)
 
 
 async def test_a_loop_is_ended_and_the_others_are_answered():
@@ -97,7 +108,7 @@ async def test_a_loop_is_ended_and_the_others_are_answered():
 
 
 async def test_a_worker_that_is_stopped_from_outside_counts_as_ended_from_outside(single):
-    os.kill(single._workers[0].process, signal.SIGSTOP)
+    os.kill(single.processes().workers[0], signal.SIGSTOP)
     single.timeout_s = 0.3
     assert [type(answer) for answer in await ask(single, b"x")] == [WorkerKilled]
     worker_of((await ask(single, b"x"))[0])
@@ -114,11 +125,11 @@ async def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
     """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
 
     with started(workers=1, timeout_s=0.5) as pool:
-        worker = pool._workers[0].process
+        (worker,) = pool.processes().workers
         answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), thumbnail=True))
         while not answer.done():
             await asyncio.sleep(0)
-            until(lambda: state(pool._workers[0].process) in "SZ")
+            until(lambda: state(*pool.processes().workers) in "SZ")
             time.sleep(0.1)  # while the worker waits
         assert worker_of(await answer) == worker
         assert worker_of((await ask(pool, b"next"))[0]) == worker
@@ -128,12 +139,11 @@ async def test_a_pause_of_the_machine_does_not_count():
     """While this thread sleeps the event loop stands still, and so does a worker that is stopped."""
 
     with started(workers=1, timeout_s=1.0) as pool:
-        worker = pool._workers[0].process
+        (worker,) = pool.processes().workers
         os.kill(worker, signal.SIGSTOP)
         answer = asyncio.ensure_future(pool.run(Upload(b"x"), thumbnail=True))
-        while pool._idle:
+        for _ in range(10):  # until it has been sent
             await asyncio.sleep(0)
-        await asyncio.sleep(0)
         time.sleep(1.5)
         for _ in range(2):  # turns, in which what has become due is done
             await asyncio.sleep(0)
@@ -148,13 +158,12 @@ async def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed(single)
     assert worker_of((await ask(single, b"b"))[0]) != first
 
 
-@pytest.mark.parametrize("victim", [lambda pool: pool._workers[0].process, lambda pool: pool._fork_server._process.pid])
+@pytest.mark.parametrize("victim", [lambda now: now.workers[0], lambda now: now.fork_server], ids=["worker", "parent"])
 async def test_a_process_that_is_killed_from_outside_costs_what_is_in_work(single, victim):
-    (worker,) = single._workers
-    worker_of((await ask(single, b"a"))[0])
+    worker = worker_of((await ask(single, b"a"))[0])
     answers = asyncio.ensure_future(ask(single, SPIN))
-    await asyncio.to_thread(until, lambda: not single._idle and state(worker.process) == "R")
-    os.kill(victim(single), signal.SIGKILL)
+    await asyncio.to_thread(until, lambda: computes(worker))
+    os.kill(victim(single.processes()), signal.SIGKILL)
     assert [type(answer) for answer in await answers] == [WorkerKilled]
     worker_of((await ask(single, b"b"))[0])
 
@@ -162,8 +171,8 @@ async def test_a_process_that_is_killed_from_outside_costs_what_is_in_work(singl
 async def test_a_worker_that_cannot_be_replaced_is_asked_last(tmp_path):
     full = tmp_path / "full"
     with worker_pool.started(saboteur.ForkUnlessFull(whoami, full)) as pool:
+        process = worker_of((await ask(pool, b"x"))[0])  # the next to be asked too
         full.touch()
-        process = pool._idle[-1].process  # the next to be asked
         os.kill(process, signal.SIGKILL)
         until(lambda: is_gone(process))
         answers = [answer for _ in range(3) for answer in await ask(pool, b"x")]
@@ -172,72 +181,74 @@ async def test_a_worker_that_cannot_be_replaced_is_asked_last(tmp_path):
         assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 8)}) == 2
 
 
-async def test_threads_that_find_the_same_fork_server_ended_start_one_other():
+async def test_requests_that_find_the_same_fork_server_ended_start_one_other():
     with started(workers=8) as pool:
-        before = pool._fork_server
-        before._process.kill()
-        before._process.wait()
-        with ThreadPoolExecutor(8) as threads:
-            list(threads.map(lambda worker: pool._renew(worker), pool._workers))
-        assert pool._fork_server is not before
-        assert pool._fork_server.is_alive()
-        assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 32)}) == 8
+        before = pool.processes()
+        os.kill(before.fork_server, signal.SIGKILL)
+        until(lambda: all(map(is_gone, before.workers)))
+        workers = {worker_of(answer) for answer in await ask(pool, *[b"x"] * 32)}
+        assert len(workers) == 8
+        assert {parent(worker) for worker in workers} == {pool.processes().fork_server} != {before.fork_server}
 
 
-def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended(single):
-    single._fork_server.stop()
+@pytest.fixture
+def fork_server() -> Iterator[ForkServer]:
+    server = ForkServer(work=Saboteur(whoami), memory_bytes=2**29)
+    yield server
+    server.stop()
+
+
+def test_a_fork_server_that_another_thread_has_stopped_counts_as_ended(fork_server):
+    fork_server.stop()
     with pytest.raises(ConnectionError):
-        single._fork_server.renew(single._workers[0])
+        fork_server.renew(Worker())
 
 
-async def test_a_process_of_an_earlier_fork_server_does_not_end_this_one(single):
-    fork_server = single._fork_server._process.pid
-    single._workers[0].process = os.getpid()  # no child of the fork server
-    assert single._renew(single._workers[0]) == -signal.SIGKILL
-    assert single._fork_server._process.pid == fork_server
-    worker_of((await ask(single, b"x"))[0])
+def test_a_process_of_an_earlier_fork_server_does_not_end_this_one(fork_server):
+    worker = Worker(process=os.getpid())  # no child of the fork server
+    assert fork_server.renew(worker) == -signal.SIGKILL
+    assert fork_server.is_alive()
+    assert worker.is_ready()
+    worker.close()
 
 
-async def test_a_request_that_is_given_up_after_its_fork_server_ended_does_not_kill_the_service(single, monkeypatch):
-    """Its process has no number any more, and that of none, 0, stands for the whole group in kill(2)."""
-    (worker,), killed = single._workers, []
-    answer = asyncio.ensure_future(single._exchange(worker, Upload(SPIN), thumbnail=True))
-    await asyncio.to_thread(until, lambda: state(worker.process) == "R")
-    worker.process = 0  # as another thread notes that starts the next fork server
-    monkeypatch.setattr(os, "kill", lambda process, _: killed.append(process))
-    answer.cancel()
-    await asyncio.wait([answer])
-    monkeypatch.undo()
+def test_a_worker_whose_process_ended_with_its_fork_server_kills_nothing(monkeypatch):
+    """0 stands for the whole group in kill(2): for the service."""
+    killed = []
+    monkeypatch.setattr(os, "kill", lambda *which: killed.append(which))
+    Worker(process=0).kill()
     assert killed == []
 
 
 def test_nothing_is_left_after_the_stop_and_nothing_starts():
     with started() as pool:
-        processes = [pool._fork_server._process.pid, *(worker.process for worker in pool._workers)]
-    until(lambda: all(map(is_gone, processes)))
+        fork_server, workers = pool.processes()
+    until(lambda: all(map(is_gone, (fork_server, *workers))))
     with pytest.raises(ConnectionError):
-        pool._renew(pool._workers[0])
+        pool.start()
 
 
 def test_the_stop_ends_a_thread_that_waits_for_a_new_process(single):
+    fork_server, (worker,) = single.processes()
     with ThreadPoolExecutor(2) as threads:
-        os.kill(single._fork_server._process.pid, signal.SIGSTOP)  # it answers no more
-        renewed = threads.submit(single._renew, single._workers[0])
-        until(lambda: single._fork_server._lock.locked())
+        os.kill(fork_server, signal.SIGSTOP)  # it answers no more
+        renewed = threads.submit(single.start)
+        until(lambda: is_gone(worker))  # its socket has been closed for a new one
         stopped = threads.submit(single.stop)
         with pytest.raises(ConnectionError):
             renewed.result(20)
         stopped.result(10)
-        assert not single._fork_server.is_alive()
+        assert is_gone(fork_server)
 
 
 @pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
 async def test_signals_for_the_whole_group_do_not_end_them(single, kind):
     before = worker_of((await ask(single, b"a"))[0])
-    for process in (single._fork_server._process.pid, before):
+    fork_server = single.processes().fork_server
+    for process in (fork_server, before):
         os.kill(process, kind)
     assert worker_of((await ask(single, b"b"))[0]) == before
-    assert single._fork_server.is_alive()
+    assert not is_gone(fork_server)
 
 
 async def test_they_yield_to_the_model(single):
@@ -247,53 +258,32 @@ async def test_they_yield_to_the_model(single):
 
 async def test_a_caller_that_leaves_takes_no_worker_with_it():
     with started() as pool:
-        workers = {worker.process for worker in pool._workers}
+        before = pool.processes()
         gone = [asyncio.ensure_future(pool.run(Upload(b"x" * 1_000_000), thumbnail=True)) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
         worker_of((await ask(pool, b"y"))[0])
-        assert {worker.process for worker in pool._workers} == workers
+        assert pool.processes() == before
 
 
 LARGE = (2001, 2000)
 
 
-@pytest.fixture
-def decoding() -> Iterator[WorkerPool]:
-    """What its workers do is what they do in the service."""
+async def test_a_large_image_comes_again_and_waits_for_another(encode):
+    """What the workers do is what they do in the service."""
     with worker_pool.started(preparer_of(spec_of((8, 8))), unpack=UNPACK) as pool:
-        yield pool
-
-
-@pytest.fixture
-def uploads_sent(monkeypatch):
-    """The bytes of each upload that has been sent to a worker."""
-    send = AsyncMock(wraps=pool_module._send)
-    monkeypatch.setattr(pool_module, "_send", send)
-    return lambda: [len(upload) for _, _, upload in (call.args for call in send.mock_calls) if len(upload)]
-
-
-async def test_a_large_image_is_sent_once_and_counts_by_its_pixels(decoding, encode, monkeypatch, uploads_sent):
-    grow = Mock(wraps=decoding.lanes.grow)
-    monkeypatch.setattr(decoding.lanes, "grow", grow)
-    small, large = (encode(Image.new("RGB", size)) for size in ((2000, 2000), LARGE))
-    assert [done.size for done in (*await ask(decoding, small), *await ask(decoding, large))] == [(2000, 2000), LARGE]
-    assert uploads_sent() == [len(small), len(large)]
-    grow.assert_called_once_with(2001 * 2000)
-    assert decoding.lanes._free_pixels == 5_000_000
-
-
-async def test_a_large_image_that_has_to_wait_for_another_is_sent_again(decoding, encode, uploads_sent):
-    large = encode(Image.new("RGB", LARGE))
-    await decoding.lanes.enter(2_000_000)  # as another large image
-    preparing = asyncio.ensure_future(ask(decoding, large))
-    while not decoding.lanes._waiting:
-        await asyncio.sleep(0.01)
-    decoding.lanes.leave(2_000_000)
-    assert (await preparing)[0].size == LARGE
-    assert uploads_sent() == [len(large)] * 2
-    assert decoding.lanes._free_pixels == 5_000_000
+        small, large = (Upload(encode(Image.new("RGB", size))) for size in ((2000, 2000), LARGE))
+        assert (await pool.run(small, thumbnail=True)).size == (2000, 2000)
+        await pool.lanes.enter(2_000_000)  # as another large image
+        with pytest.raises(LargeImage):
+            await pool.run(large, thumbnail=True)
+        again = asyncio.ensure_future(pool.run(large, thumbnail=True))
+        await asyncio.sleep(0)
+        assert len(pool.lanes._waiting) == 1
+        pool.lanes.leave(2_000_000)
+        assert (await again).size == LARGE
+        assert pool.lanes._free_pixels == 5_000_000
 
 
 KILLED = """
@@ -302,10 +292,9 @@ from app.images.upload import Upload
 from tests.support.saboteur import SPIN, Saboteur, whoami
 from tests.support.worker_pool import started
 async def main():
-    busy = asyncio.ensure_future(pool.run(Upload(SPIN), thumbnail=False))
-    while not busy.done() and sum(worker not in pool._idle for worker in pool._workers) != 1: await asyncio.sleep(0.01)
-    print(pool._fork_server._process.pid, *(worker.process for worker in pool._workers), flush=True)
-    await busy
+    fork_server, workers = pool.processes()
+    print(fork_server, *workers, flush=True)
+    await pool.run(Upload(SPIN), thumbnail=False)
 with started(Saboteur(whoami), timeout_s=1000) as pool:
     asyncio.run(main())
 """
@@ -315,6 +304,7 @@ def test_they_end_with_the_service_even_when_it_is_killed_and_they_hang():
     with program(KILLED) as service:
         processes = [int(number) for number in service.stdout.readline().split()]
         assert len(processes) == 3
+        until(lambda: any(map(computes, processes[1:])))
         assert not any(map(is_gone, processes))
     until(lambda: all(map(is_gone, processes)))
 
@@ -324,7 +314,8 @@ def test_they_get_no_secret(monkeypatch):
     for name, value in {**secrets, "LC_ALL": "C.UTF-8"}.items():
         monkeypatch.setenv(name, value)
     with started() as pool:
-        for process in (pool._fork_server._process.pid, *(worker.process for worker in pool._workers)):
+        fork_server, workers = pool.processes()
+        for process in (fork_server, *workers):
             environment = Path(f"/proc/{process}/environ").read_bytes()
             assert b"s3cret" not in environment
             assert b"LC_ALL=C.UTF-8" in environment

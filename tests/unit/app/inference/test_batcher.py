@@ -25,14 +25,14 @@ class FakeModel:
 
     def plan(self, graph: str, waiting: int, *, others: int, running: list[Plan]) -> Plan | None:
         self.planned.append((graph, waiting))
-        if not all(run.streamed for run in running):
+        if not all(run.streams for run in running):
             return None
         if self.streams and waiting + others + len(running) > 1:
             return Plan(graph, 1, ENGINE)
         return None if running else Plan(graph, 1 if self.streams else min(waiting, 2))
 
     def next_self_test(self, *, running: Sequence[Plan] = ()) -> Plan | None:
-        if not all(run.streamed for run in running):
+        if not all(run.streams for run in running):
             return None
         return Plan("explain", 1, ENGINE if self.streams else None)
 
@@ -128,10 +128,10 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
     await callers.put("classify", "classify")
     on_stream = await waiting(callers.batcher.take, STREAMS)
     callers.batcher.done(callers.taken[0])
-    assert (await on_stream).plan.streamed
+    assert (await on_stream).plan.streams
     on_all_cores = await waiting(callers.batcher.take, MODEL)
     callers.batcher.done(on_stream.result())
-    assert not (await on_all_cores).plan.streamed
+    assert not (await on_all_cores).plan.streams
 
 
 async def test_two_runs_of_a_size_are_waited_for_until_the_queue_is_closed(callers):

@@ -87,7 +87,7 @@ def engine() -> FakeEngine:
 async def running(engine: FakeEngine, lifecycle: Lifecycle, *, max_batch: int = 4, **streams) -> AsyncIterator[Runner]:
     """A runner of `engine.model`, which is stopped afterwards."""
     runner = Runner(batcher=Batcher(), lifecycle=lifecycle)
-    known = Mock(images=lambda count: [image(KNOWN)] * count)
+    known = Mock(inputs=lambda count: ([image(KNOWN)] * count, ()))
 
     def open_model() -> Model:
         engine.threads.add(threading.get_ident())

@@ -1,67 +1,46 @@
 import asyncio
-import weakref
 
-from app.maps.record import Record
-from app.stores.id import ID_PATTERN
-from app.stores.memory import MemoryStore, bytes_of
-from tests.support.records import make_prepared, make_record
+from app.stores.memory import MemoryStore
+
+VALUE = bytes(10)
 
 
-def record(tens: int = 1) -> Record:
-    """One that takes so many times 10 kB."""
-    return make_record(image=make_prepared(thumbnail=bytes(10_000 * tens - bytes_of(make_record()))))
-
-
-def store_of(tens: int, **options) -> MemoryStore:
-    """One that holds so many times 10 kB."""
-    return MemoryStore(**{"max_bytes": 10_000 * tens, "ttl_s": 60, **options})
-
-
-async def test_a_record_comes_back_under_an_unguessable_id():
-    store = store_of(2)
-    first, second = record(), record()
-    keys = [await store.put(first), await store.put(second)]
-    assert [await store.get(key) for key in keys] == [first, second]
-    assert all(ID_PATTERN.fullmatch(key) for key in keys)
-    assert keys[0] != keys[1]
+def store_of(values: int, **options) -> MemoryStore:
+    """One that holds so many."""
+    return MemoryStore(**{"max_bytes": len(VALUE) * values, "ttl_s": 60, **options})
 
 
 async def test_the_least_recently_used_goes_first():
     store = store_of(3)
-    a, b, c = [await store.put(record()) for _ in range(3)]
-    assert await store.get(a)
-    d = await store.put(record())
-    assert [bool(await store.get(key)) for key in (a, b, c, d)] == [True, False, True, True]
+    for key in "abc":
+        assert await store.keep(key, VALUE)
+    assert await store.find("a") == VALUE
+    assert await store.keep("d", VALUE)
+    assert [bool(await store.find(key)) for key in "abcd"] == [True, False, True, True]
 
 
-async def test_records_expire_and_are_freed_by_the_next_put():
+async def test_values_expire_and_are_freed_by_the_next():
     now = 0.0
     store = store_of(3, clock=lambda: now)
-    expired = weakref.ref(first := record())
-    key = await store.put(first)
-    del first
+    await store.keep("a", VALUE)
     now = 59.9
-    assert await store.get(key)
+    assert await store.find("a")
     now = 60
-    assert await store.get(key) is None
-    assert expired() is not None
-    await store.put(record())  # there is room for both
-    assert expired() is None
+    assert await store.find("a") is None
+    await store.keep("b", VALUE)  # there is room for both
+    assert store._values.currsize == len(VALUE)
 
 
-async def test_expired_records_are_freed_without_further_requests():
+async def test_expired_values_are_freed_without_further_requests():
     store = store_of(3, ttl_s=0.1)
-    expired = weakref.ref(first := record())
-    await store.put(first)
-    del first
-    assert expired() is not None
+    await store.keep("a", VALUE)
     while store._sweep:
         await asyncio.sleep(0.01)
-    assert expired() is None
+    assert store._values.currsize == 0
 
 
-async def test_a_record_over_the_limit_is_not_kept_and_drops_nothing():
+async def test_a_value_over_the_limit_is_not_kept_and_drops_nothing():
     store = store_of(1)
-    key = await store.put(record())
-    assert await store.put(record(2)) is None
-    assert await store.get(key)
+    assert await store.keep("a", VALUE)
+    assert not await store.keep("b", 2 * VALUE)
+    assert await store.find("a")

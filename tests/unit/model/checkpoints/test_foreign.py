@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 import tarfile
 import types
@@ -16,6 +17,7 @@ from torch import nn
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.source import Source
 from tests.support.altered import GOLDEN, altered, stated
 from tests.support.runs import same_weights
 
@@ -167,7 +169,7 @@ def test_a_folder_that_is_one_model_of_another_program(tmp_path):
                 rf"{LAYER}\.weight has numbers of .* {name}, is quant",
             )
             for name, dtype in {
-                **{name: getattr(torch, name) for name in ("int8", "uint8", "int32", "int64", "bool", "complex64")},
+                **{name: getattr(torch, name) for name in ("int8", "uint8", "int32", "int64")},
                 "float8_e8m0": torch.float8_e8m0fnu,
             }.items()
         ),
@@ -283,3 +285,54 @@ def test_a_head_that_is_left_out_may_have_any_number(tmp_path):
         "huggingface-vit", tmp_path, tensors=lambda state: state | {"classifier.bias": torch.full((5,), NAN)}
     )
     load_checkpoint(folder, overrides={"num_classes": "0"})
+
+
+MATRIX = "blocks.0.mlp.fc1.weight"
+PATCHES = "patch_embed.proj.weight"
+SWEPT = "module.classifiers_dict.classifier_4_blocks_avgpool_True_lr_0_00050.linear.weight"
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        (MATRIX, torch.Tensor.to_sparse, "of sparse tensors: save each as"),
+        (MATRIX, torch.Tensor.to_sparse_csr, "of sparse tensors: save each as"),
+        (MATRIX, lambda t: t.to("meta"), "without the values of its weights: .* not from the device meta"),
+        (MATRIX, lambda t: torch.nested.nested_tensor([t, t[:1]]), "of nested tensors"),
+        (MATRIX, lambda t: t > 0, "not made of floating-point numbers: save it with these"),
+        (MATRIX, lambda t: t.to(torch.complex64), "not made of floating-point numbers: save it with these"),
+        ("blocks.0._fsdp_wrapped_module._flat_param", torch.ravel, "of FSDP, .*save .*FULL_STATE_DICT"),
+        (SWEPT, lambda t: t, r"of the evaluation of DINOv2 .* results_eval_linear\.json names the best"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:.*(Sparse CSR|nested tensors):UserWarning")
+def test_tensors_that_are_no_weights_are_called_what_they_are(tmp_path, name, change, message):
+    state = load_file(GOLDEN / "timm-plain/model.safetensors")
+    torch.save(state | {name: change(state[MATRIX])}, tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=f"{re.escape(name)}.* is {message}"):
+        load_checkpoint(tmp_path / "x.pth")
+
+
+@pytest.mark.parametrize("axes", [(0, 2, 3, 1), (2, 3, 1, 0)])
+@pytest.mark.parametrize("case", ["timm-plain", "huggingface-vit", "torchvision-vit", "openclip-average"])
+def test_axes_in_another_order_are_named(tmp_path, case, axes):
+    def change(state):
+        name = next(name for name, tensor in state.items() if tensor.ndim == 4 and tensor.shape[1] == 3)
+        return state | {name: state[name].permute(axes).contiguous()}
+
+    order = ", ".join(str(axes.index(axis)) for axis in range(4))
+    with pytest.raises(
+        CheckpointError, match=rf"another order than PyTorch's .*: save it as weight\.permute\({order}\)"
+    ):
+        load_checkpoint(altered(case, tmp_path, tensors=change), overrides=stated(case))
+
+
+@pytest.mark.parametrize("wrapped", [lambda arrays: arrays, lambda arrays: {"model": arrays, "epoch": 3}])
+def test_arrays_in_a_pickle_are_named_and_load_as_npz(tmp_path, wrapped):
+    plain = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
+    arrays = {name: tensor.numpy() for name, tensor in plain.items()}
+    torch.save(wrapped(arrays), tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=r"x\.pth holds NumPy's arrays .* numpy\.savez"):
+        load_checkpoint(tmp_path / "x.pth")
+    np.savez(tmp_path / "x.npz", **arrays)
+    assert {*Source(tmp_path / "x.npz").names} == {*plain}

@@ -185,10 +185,14 @@ def test_a_head_that_is_not_served_need_not_be_linear(tmp_path, case):
     assert loaded(folder, case, num_classes="0").labels == ()
 
 
-@pytest.mark.parametrize("case", [*HEADS, "huggingface-deit-teacher"])
+@pytest.mark.parametrize("case", [*HEADS, "huggingface-deit-teacher", "google-vit-jax", "google-siglip"])
 def test_a_linear_head_may_have_no_bias(tmp_path, case):
     def change(state):
-        return {n: t for n, t in state.items() if not re.fullmatch(rf"({HEADS.get(case)}|\w+_classifier)\.bias", n)}
+        return {
+            n: t
+            for n, t in state.items()
+            if not re.fullmatch(rf"({HEADS.get(case)}|\w+_classifier)\.bias|(.*/)?head/bias", n)
+        }
 
     own = loaded(altered(case, tmp_path, tensors=change), case)
     plain = loaded(path_of(GOLDEN / case), case).model

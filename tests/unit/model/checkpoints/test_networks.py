@@ -134,13 +134,6 @@ def test_a_part_of_the_network_cannot_be_left_out(saved, pattern, message):
         load_checkpoint(saved({"model": STATE}), overrides=HEADS, without=[pattern])
 
 
-def test_parametrized_weights_are_refused_by_name(saved):
-    name = "blocks.0.attn.qkv.parametrizations.weight.original0"
-    state = {name if key == "blocks.0.attn.qkv.weight" else key: tensor for key, tensor in STATE.items()}
-    with pytest.raises(CheckpointError, match=rf"{re.escape(name)} is part of a weight that PyTorch computes: save"):
-        load_checkpoint(saved({"model": state}), overrides=HEADS)
-
-
 OTHER = {name: tensor + 1 for name, tensor in STATE.items()}
 
 

@@ -10,7 +10,7 @@ from safetensors.torch import save_file, save_model
 from torch import nn
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.files import read_json
+from model.checkpoints.files import LARGEST_JSON, read_json
 from model.checkpoints.source import Source
 
 TENSORS = {"a.weight": torch.arange(6.0).reshape(2, 3), "b": torch.tensor([1, 2])}
@@ -170,6 +170,55 @@ def test_shared_tensors_of_shards_are_named_in_their_list(tmp_path):
     listing["metadata"] = {"total_size": 48, **shared}
     (tmp_path / "model.safetensors.index.json").write_text(json.dumps(listing))
     check_tied(Source(tmp_path))
+
+
+def listed(folder, shard):
+    """A folder with one tensor in a shard that its index names."""
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {"a.weight": str(shard)}}))
+    return folder
+
+
+def test_shards_lie_in_folders_and_may_be_links(tmp_path):
+    blob = tmp_path / "blobs" / "0a1b"
+    folder = tmp_path / "snapshots"
+    for place in (blob.parent, folder / "sub"):
+        place.mkdir(parents=True)
+    save_file(TENSORS, blob)
+    (folder / "sub" / "a.safetensors").symlink_to(blob)
+    check(Source(listed(folder, "sub/a.safetensors")))
+
+
+@pytest.mark.parametrize("shard", ["../outside/a.safetensors", "sub/../../outside/a.safetensors", "link/a.safetensors"])
+def test_a_shard_outside_the_folder_is_not_read(tmp_path, shard):
+    folder, outside = tmp_path / "folder", tmp_path / "outside"
+    (folder / "sub").mkdir(parents=True)
+    outside.mkdir()
+    (folder / "link").symlink_to(outside)
+    save_file(TENSORS, outside / "a.safetensors")
+    for name in (shard, outside / "a.safetensors"):
+        with pytest.raises(CheckpointError, match=r"lists .*/a\.safetensors, which is outside its folder"):
+            Source(listed(folder, name))
+
+
+@pytest.mark.parametrize("listing", [{}, {"weight_map": []}, {"weight_map": {"a.weight": 1}}])
+def test_an_index_without_a_list_of_shards_is_refused(tmp_path, listing):
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(listing))
+    with pytest.raises(CheckpointError, match="has no weight_map"):
+        Source(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 100_000, "too many brackets"),
+        (" " * (LARGEST_JSON + 1), "more than 67,108,864 bytes"),
+        ("[]", "not a JSON"),
+    ],
+)
+def test_json_that_is_deep_or_huge_is_refused(tmp_path, text, message):
+    (tmp_path / "config.json").write_text(text)
+    with pytest.raises(CheckpointError, match=f"^config.json .*{message}"):
+        read_json(tmp_path / "config.json")
 
 
 def test_json_may_begin_with_a_byte_order_mark(tmp_path):

@@ -43,11 +43,28 @@ def test_escapes_that_writers_of_json_use(letters, shift):
 
 
 @pytest.mark.parametrize(
-    "text", ["*", "A", "AAAAA", "eA==eA==", "eA=", "eA", "====", "eAü=", "\ud800", "A" * 33, "AA==" + "A" * 16, "-_-_"]
+    "text", ["*", "A", "eA eA e", "eA==eA==", "A=", "====", "eAü=", "\ud800", "A" * 33, "AA==" + "A" * 16, "eA=" * 16]
 )
 def test_invalid_base64_is_refused(text):
     with pytest.raises(ValueError):  # noqa: PT011 - whatever its message
         decode(text)
+
+
+@pytest.mark.parametrize("prefix", ["", "data:image/png;base64,", "DATA:Image/PNG;Base64,"])
+@pytest.mark.parametrize("cut", [0, 1, 2])
+def test_base64_may_be_url_safe_and_lack_padding(prefix, cut):
+    image = EVERY_BYTE[: len(EVERY_BYTE) - cut]
+    text = prefix + base64.urlsafe_b64encode(image).decode().rstrip("=")
+    assert b"".join(decode(text).parts()) == image
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_what_python_prints_of_bytes_is_named(quote):
+    for text in (f"b{quote}eA=={quote}", memoryview(json.dumps(f"b{quote}eA=={quote}")[1:-1].encode())):
+        with pytest.raises(
+            MalformedRequest, match=r"^This is what Python prints of bytes, b'\.\.\.', not base64: send"
+        ):
+            decode(text)
 
 
 def test_an_address_is_refused_with_the_reason():

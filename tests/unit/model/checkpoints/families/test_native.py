@@ -112,3 +112,11 @@ def test_the_error_for_an_unknown_network_names_the_nearest_family(tmp_path, nam
     save_file({name: torch.zeros(1) for name in names}, tmp_path / "x.safetensors")
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("metadata", ["{", "[]", "[" * 100_000])
+def test_metadata_that_is_no_json_object_is_refused(tmp_path, metadata):
+    save(toy_checkpoint(depth=1), tmp_path / "toy.safetensors")
+    save_file(load_file(tmp_path / "toy.safetensors"), tmp_path / "x.safetensors", metadata={"vit-serve": metadata})
+    with pytest.raises(CheckpointError, match="the metadata vit-serve is not a JSON object"):
+        load_checkpoint(tmp_path / "x.safetensors")

@@ -1,4 +1,4 @@
-"""The command line: `python -m app.client SERVER IMAGES...`."""
+"""The command line: `vit-serve-client SERVER IMAGES...`."""
 
 import argparse
 import math
@@ -9,12 +9,12 @@ from contextlib import closing
 from pathlib import Path
 
 import httpx
-from tqdm import tqdm
 
-from app.client.bulk import Bulk, GivenUp, file_of, with_one_file
-from app.client.client import Answer, Client, ServiceProblem
-from app.client.files import image_files
-from app.client.output import OtherRun, Output
+from vit_serve_client.bulk import Bulk, GivenUp, file_of, with_one_file
+from vit_serve_client.client import Answer, Client, ServiceProblem
+from vit_serve_client.files import image_files
+from vit_serve_client.output import OtherRun, Output
+from vit_serve_client.progress import Progress, tell
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 SOME_FAILED, GAVE_UP, INTERRUPTED = 1, 2, 130  # exit statuses; the last as of programs that SIGINT ends
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     try:
         images = image_files(options.images, stdin=sys.stdin.buffer)
-        output = Output(options.out)
+        output = Output(options.out, no_formulas=options.no_formulas)
     except (OSError, ValueError) as error:
         sys.exit(f"not started: {error}")
     try:
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     except KeyboardInterrupt:
         done = sum(image in output.failed for image in images)
         again = ". The same command goes on from here" if options.out else ""
-        _tell(f"interrupted: {done:,} of {len(images):,} images done{again}")
+        tell(f"interrupted: {done:,} of {len(images):,} images done{again}")
         return INTERRUPTED
     except OtherRun as other:
         sys.exit(f"not started: {other}")
@@ -46,7 +46,7 @@ def main(arguments: list[str]) -> int:
         reason = str(stopped)
         if isinstance(stopped, ServiceProblem) and (hint := HINTS.get(stopped.problem.status)):
             reason = f"{hint} ({stopped})"
-    _tell(f"given up: {reason}")
+    tell(f"given up: {reason}")
     return GAVE_UP
 
 
@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
         bulk = Bulk(
             client,
             patience_s=options.patience,
-            waiting=lambda matter: _tell(
+            waiting=lambda matter: tell(
                 f"{options.server} {matter} It is asked again for {options.patience:g} seconds"
             ),
             top_k=options.top_k,
@@ -75,32 +75,28 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
         for folder in folders:
             folder.mkdir(parents=True, exist_ok=True)
         left = [image for image in images if image not in output.failed]
-        with tqdm(total=len(images), initial=len(images) - len(left), unit="image", disable=None) as bar:
+        with Progress(len(images), done=len(images) - len(left)) as progress:
 
             def record(image: str, result: Answer) -> None:
                 if result.error:
-                    _tell(f"{image}: {result.error.detail}")
+                    tell(f"{image}: {result.error.detail}")
                 if not result.error or result.error.status in LASTING:
                     output.write(image, result)
-                bar.update()
+                progress.step()
 
             bulk.run(left, record, concurrency=options.concurrency)
     failed = sum(output.failed.get(image, True) for image in images)
     if not left:
         counts = f"{len(images) - failed} named, {failed} unusable"
-        _tell(f"{len(images)} already in {options.out} ({counts}); no image was sent")
+        tell(f"{len(images)} already in {options.out} ({counts}); no image was sent")
     elif failed:
-        _tell(f"{failed} of {len(images)} images could not be used")
+        tell(f"{failed} of {len(images)} images could not be used")
     return SOME_FAILED if failed else 0
-
-
-def _tell(sentence: str) -> None:
-    tqdm.write(sentence, file=sys.stderr)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m app.client",
+        prog="vit-serve-client",
         description="Send images to a service, and write the labels that it gives them.",
         epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
         "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "
@@ -110,6 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     add("server", type=_address, help="address of the service, such as http://localhost:8000")
     add("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
     add("--out", type=Path, metavar="FILE", help="write the labels to a .csv file; without it, to standard output")
+    add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
     add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
     add("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image")
     add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")

@@ -1,12 +1,12 @@
-"""app/client/files.py: which images a command line means."""
+"""client/vit_serve_client/files.py: which images a command line means."""
 
 import io
 import os
 
 import pytest
 
-from app.client.files import SUFFIXES, image_files
 from export.folder import SUFFIXES as SUFFIXES_OF_EXPORT
+from vit_serve_client.files import SUFFIXES, image_files
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""app/client/bulk.py, through the command: what is asked again, what is recorded, and what ends the run."""
+"""client/vit_serve_client/bulk.py, by the command: what is asked again, what is recorded, and what ends the run."""
 
 import csv
 import os
@@ -8,14 +8,15 @@ from collections import Counter
 from pathlib import Path
 from threading import Event
 
+import httpx
 import numpy as np
 import pytest
 
-from app.client.bulk import BYTES, IMAGES, Bulk, file_of
-from app.client.client import Client
-from app.client.command import main
-from app.client.output import Output
-from tests.unit.app.client.conftest import TYPE, as_json, problem
+from tests.unit.client.conftest import TYPE, as_json, problem
+from vit_serve_client.bulk import BYTES, IMAGES, Bulk, file_of
+from vit_serve_client.client import Client
+from vit_serve_client.command import main
+from vit_serve_client.output import Output
 
 HTML = b"<html>Please log in</html>"
 
@@ -147,7 +148,7 @@ def test_the_run_ends_after_patience_without_an_answer(service, images, capsys):
 
 
 def test_a_wrong_port_is_told_at_once(images, monkeypatch, capsys):
-    monkeypatch.setattr("app.client.bulk.SILENCE_S", 0.0)
+    monkeypatch.setattr("vit_serve_client.bulk.SILENCE_S", 0.0)
     assert main(["http://127.0.0.1:1", str(images), "--patience", "0.1"]) == 2
     said = capsys.readouterr().err
     assert said.startswith("http://127.0.0.1:1 does not answer ([Errno 111] Connection refused). Is its address right")
@@ -155,14 +156,17 @@ def test_a_wrong_port_is_told_at_once(images, monkeypatch, capsys):
 
 
 def test_a_dead_proxy_is_named_without_its_password_and_not_used_for_this_machine(images, monkeypatch, capsys):
-    monkeypatch.setattr("app.client.bulk.SILENCE_S", 0.0)
+    monkeypatch.setattr("vit_serve_client.bulk.SILENCE_S", 0.0)
     for name in ("no_proxy", "NO_PROXY", "http_proxy", "HTTP_PROXY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HTTP_PROXY", "http://user:secret@127.0.0.1:1")
     assert main(["http://service.test", str(images), "--patience", "0"]) == 2
     said = capsys.readouterr().err
-    assert "http://service.test does not answer by the proxy http://127.0.0.1:1 of HTTP_PROXY ([Errno 111]" in said
+    refused = "[Errno 111] Connection refused, by the proxy http://127.0.0.1:1 of HTTP_PROXY: does no_proxy lack this"
+    assert f"http://service.test does not answer ({refused} server?). Is its address right" in said
     assert "secret" not in said
+    with Client("http://service.test") as client, pytest.raises(httpx.ConnectError, match=f"^{re.escape(refused)}"):
+        client.model()
     assert main(["http://127.0.0.1:2", str(images), "--patience", "0"]) == 2
     assert "proxy" not in capsys.readouterr().err
 
@@ -181,6 +185,19 @@ def test_a_proxy_of_another_kind_is_named(images, monkeypatch, capsys):
     monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:1")
     assert main(["http://service.test", str(images)]) == 2
     assert "the proxy gopher://127.0.0.1:1 of http_proxy is of a kind that is not supported" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [None, b"no certificate"])
+def test_a_file_of_certificates_that_cannot_be_read_matters_over_https_alone(
+    service, images, tmp_path, monkeypatch, capsys, content
+):
+    path = tmp_path / "certificates"
+    if content:
+        path.write_bytes(content)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    assert run(service, images) == (0, named(images))
+    assert main(["https://service.test", str(images)]) == 2
+    assert f"given up: no certificates can be read from SSL_CERT_FILE, {path}: " in capsys.readouterr().err
 
 
 def test_a_model_that_changes_ends_the_run(service, images, capsys):
@@ -217,8 +234,9 @@ def test_an_image_without_an_embedding_gets_the_reason_and_no_file(service, imag
     folder = images.parent / "embeddings"
     outcome = named(images) | {"3.png": "This is unusable-image."}
     assert run(service, images, "--embeddings", str(folder)) == (1, outcome)
-    found = {path.name: np.load(path).tolist() for path in folder.rglob("*.npy")}
-    assert found == {f"{name}.npy": [5, 1] for name in named(images) if name != "3.png"}
+    found = {path.name: np.load(path) for path in folder.rglob("*.npy")}
+    assert {*found} == {f"{name}.npy" for name in named(images) if name != "3.png"}
+    assert {(vector.dtype.name, *vector) for vector in found.values()} == {("float32", 5, 1)}
 
 
 @pytest.mark.parametrize("id", [None, "expired"])

@@ -13,8 +13,9 @@ from typing import TypeVar
 
 import httpx
 
-from app.client.client import Answer, Client, NotTheService, ServiceProblem
-from app.client.walk import read_file
+from vit_serve_client.client import Answer, Client, NotTheService, ServiceProblem
+from vit_serve_client.npy import npy
+from vit_serve_client.walk import read_file
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
@@ -80,16 +81,13 @@ class Bulk:
         answers = self._each(contents, self._ask)
         results |= answers
         if self.embeddings:
-            import numpy as np  # takes a moment, and nothing else of the client needs it
-
             good = {image: contents[image] for image, result in answers.items() if not result.error}
             embedded = self._each(good, self.client.embed_all) if self.model.manifest.labels else answers
             for image in good:
                 if embedded[image].error:
                     results[image] = embedded[image]
                 else:
-                    path = self.embeddings / file_of(image, ".npy")
-                    np.save(_parent_made(path), np.float32(embedded[image].embedding))
+                    _parent_made(self.embeddings / file_of(image, ".npy")).write_bytes(npy(embedded[image].embedding))
         if self.maps:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:
@@ -158,8 +156,6 @@ class Bulk:
             if silent_s + pause_s >= SILENCE_S and not self._told:
                 self._told = True
                 away = f"does not answer ({reason}). Is its address right, and is it running?"
-                if self.client.proxy:
-                    away = f"does not answer by {self.client.proxy} ({reason}). Does no_proxy lack this server?"
                 self.waiting(f"is busy ({reason})." if busy else away)
             left_s = self.patience_s - silent_s
             if left_s <= 0 or self._ended.wait(min(left_s, pause_s)):

@@ -6,12 +6,16 @@ If the last image does not have all its labels, its rows are dropped and it is s
 import csv
 import fcntl
 import io
+import re
 import sys
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from app.client.client import Answer
+from vit_serve_client.client import Answer
 
+_FORMULA = re.compile(
+    r"[=+\-@\t\r']"
+)  # begins what a spreadsheet may run; and ' itself, so that names can be read back
 HEADER = "image,rank,label,index,score,id,error,model\n"
 
 
@@ -30,20 +34,21 @@ class Entry(NamedTuple):
 
 
 class Output:
-    def __init__(self, path: Path | None) -> None:
-        """Reads the file if it exists. None: standard output.
+    def __init__(self, path: Path | None, *, no_formulas: bool = False) -> None:
+        """Reads the file if it exists. None: standard output. `no_formulas` sets ' before cells that begin as formulas.
 
         Raises ValueError for another suffix, and for a file that another run writes or another program has written.
         """
         if path and path.suffix != ".csv":
             raise ValueError(f"{path}: the output is a .csv file")
         self._path = path
+        self._no_formulas = no_formulas
         self._file: BinaryIO = path.open("ab") if path else sys.stdout.buffer
         try:
             if path:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             data = path.read_bytes().decode("latin-1") if path else ""  # a byte is a character
-            self._entries = _entries(data)
+            self._entries = _entries(data, no_formulas=no_formulas)
         except BlockingIOError:
             self.close()
             raise ValueError(f"{path}: another run is writing it") from None
@@ -77,7 +82,7 @@ class Output:
         for rank, prediction in enumerate(result.predictions or (), 1):
             rows.append((rank, prediction.label, prediction.index, prediction.score, result.id or "", ""))
         rows = rows or [("", "", "", "", result.id or "", "")]
-        self._write("".join(_row(image, *row, self._model) for row in rows))
+        self._write("".join(_row(image, *row, self._model, no_formulas=self._no_formulas) for row in rows))
         self.failed[image] = result.error is not None
 
     def close(self) -> None:
@@ -89,13 +94,14 @@ class Output:
         self._file.flush()
 
 
-def _row(*cells: object) -> str:
+def _row(*cells: object, no_formulas: bool) -> str:
     r"""csv.writer leaves \r without quotes before Python 3.13."""
-    quoted = ('"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text for text in map(str, cells))
+    texts = (f"'{cell}" if no_formulas and _FORMULA.match(str(cell)) else str(cell) for cell in cells)
+    quoted = ('"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text for text in texts)
     return ",".join(quoted) + "\n"
 
 
-def _entries(data: str) -> list[Entry]:
+def _entries(data: str, *, no_formulas: bool) -> list[Entry]:
     """Leaves out the last row if it was cut while it was written. Raises ValueError or csv.Error if another program has
     written the file.
     """
@@ -112,7 +118,8 @@ def _entries(data: str) -> list[Entry]:
             if end < len(data):
                 raise ValueError
             break
-        image, error, model = (row[i].encode("latin-1").decode(errors="surrogateescape") for i in (0, 6, 7))
+        cells = (row[i].removeprefix("'") if no_formulas else row[i] for i in (0, 6, 7))
+        image, error, model = (cell.encode("latin-1").decode(errors="surrogateescape") for cell in cells)
         before = entries.pop().labels if entries and entries[-1].image == image else 0
         entries.append(Entry(end, image, before + 1, failed=error != "", model=model))
     return entries

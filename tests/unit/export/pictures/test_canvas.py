@@ -3,7 +3,7 @@ from io import BytesIO
 import numpy as np
 from PIL import Image
 
-from app.drawing.canvas import INK, Canvas, text_width
+from export.pictures.canvas import INK, Canvas, text_width
 
 
 def drawn(canvas: Canvas) -> np.ndarray:

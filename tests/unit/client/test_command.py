@@ -1,15 +1,13 @@
-"""app/client/command.py: one sentence says what is wrong with a command."""
+"""client/vit_serve_client/command.py: one sentence says what is wrong with a command."""
 
-import runpy
 import subprocess
 import sys
 from typing import get_args
 
 import pytest
 
-import app.client
-from app.client.command import METHODS, main
 from app.maps.choice import Method
+from vit_serve_client.command import METHODS, main
 
 
 @pytest.mark.parametrize(
@@ -39,21 +37,6 @@ def test_no_image():
         main(["http://s", "nothing.png"])
 
 
-@pytest.mark.parametrize("package", ["httpx", "tqdm"])
-def test_missing_packages_are_named_with_how_to_install_them(package, monkeypatch):
-    """As with `make serve`, which installs what the service needs and no more."""
-    monkeypatch.setattr(app, "client", app.client)  # restored at the end, as its modules are
-    for name in [name for name in sys.modules if name.startswith("app.client")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(SystemExit) as stopped:
-        runpy.run_module("app.client", run_name="__main__")
-    assert stopped.value.code == (
-        f"not started: {package} is missing: install what the client needs with `make setup`, or with "
-        "`pip install --group client`"
-    )
-
-
 def test_ctrl_c_while_it_is_imported_is_one_line():
     """As what is imported catches KeyboardInterrupt here, libraries may."""
     program = """
@@ -66,7 +49,8 @@ class Interrupting:
             except BaseException:
                 raise ImportError
 sys.meta_path.insert(0, Interrupting())
-runpy.run_module("app.client", run_name="__main__")
+runpy.run_module("vit_serve_client", run_name="__main__")
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="client")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted: no image was sent\n")

@@ -9,7 +9,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
-from app.client.walk import SUFFIXES, walk
+from vit_serve_client.walk import SUFFIXES, walk
 
 STDIN = "-"
 

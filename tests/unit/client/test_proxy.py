@@ -1,8 +1,8 @@
-"""app/client/proxy.py: which proxy is on the way to a server."""
+"""client/vit_serve_client/proxy.py: which proxy is on the way to a server."""
 
 import pytest
 
-from app.client.proxy import proxy_to
+from vit_serve_client.proxy import proxy_to
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

@@ -1,4 +1,4 @@
-"""app/client/output.py: what is written, cut anywhere and gone on with, is what an uninterrupted run writes."""
+"""client/vit_serve_client/output.py: a file that was cut anywhere and gone on with is that of an uninterrupted run."""
 
 import csv
 import os
@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.client.client import Answer
-from app.client.output import Output
+from vit_serve_client.client import Answer
+from vit_serve_client.output import Output
 
 MODEL = Answer(name="m", digest="0123456789abcdef")
 names = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12) | st.sampled_from(
-    [os.fsdecode(name) for name in (b"\xff.png", "é.png".encode("latin-1"), b"a\rb", b"a\nb", b'"', b"\r\n", b",")]
+    [
+        os.fsdecode(name)
+        for name in (b"\xff.png", "é.png".encode("latin-1"), b"a\rb", b"a\nb", b'"', b"\r\n", b",", b"'=1")
+    ]
 )
 
 
@@ -29,9 +32,9 @@ def outcome(place: int) -> Answer:
     return PROBLEM if place % 3 == 2 else result("a, b", 'q"', id="x" if place % 2 else None)
 
 
-def write(path, images):
+def write(path, images, *, no_formulas=False):
     """A run that goes on with the file. Returns the images that were in it, and its size after each that is written."""
-    output = Output(path)
+    output = Output(path, no_formulas=no_formulas)
     output.begin(MODEL, labels=2)
     done, ends = set(output.failed), []
     for place, image in enumerate(images):
@@ -43,13 +46,13 @@ def write(path, images):
     return done, ends
 
 
-@given(images=st.lists(names, min_size=1, max_size=6, unique=True), cut=st.integers(0, 2000))
-def test_a_run_that_was_cut_anywhere_goes_on(tmp_path_factory, images, cut):
+@given(images=st.lists(names, min_size=1, max_size=6, unique=True), cut=st.integers(0, 2000), no_formulas=st.booleans())
+def test_a_run_that_was_cut_anywhere_goes_on(tmp_path_factory, images, cut, no_formulas):
     folder = tmp_path_factory.mktemp("output")
     whole, broken = folder / "whole.csv", folder / "broken.csv"
-    _, ends = write(whole, images)
+    _, ends = write(whole, images, no_formulas=no_formulas)
     broken.write_bytes(whole.read_bytes()[:cut])
-    done, _ = write(broken, images)
+    done, _ = write(broken, images, no_formulas=no_formulas)
     assert done == {image for image, end in zip(images, ends, strict=True) if end <= cut}
     assert broken.read_bytes() == whole.read_bytes()
 
@@ -65,6 +68,20 @@ def test_csv_is_read_by_other_programs(tmp_path):
         ("c.png", "2", 'q"', "x", ""),
         ("bad.png", "", "", "", PROBLEM.error.detail),
     ]
+
+
+@pytest.mark.parametrize("text", ["=1+2", "+1", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "'=1", "a=1", "1"])
+def test_cells_that_a_spreadsheet_would_run_are_text_if_that_is_wanted(tmp_path, text):
+    for no_formulas, before in ((True, "" if text[0] in "a1" else "'"), (False, "")):
+        path = tmp_path / f"{no_formulas}.csv"
+        with closing(Output(path, no_formulas=no_formulas)) as output:
+            output.begin(MODEL, labels=1)
+            output.write(text, result(text))
+        with path.open(newline="") as file:
+            (row,) = csv.DictReader(file)
+        assert (row["image"], row["label"], row["score"]) == (before + text, before + text, "1.0")
+        with closing(Output(path, no_formulas=no_formulas)) as output:
+            assert output.failed == {text: False}
 
 
 @pytest.mark.parametrize(

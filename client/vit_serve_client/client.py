@@ -6,14 +6,16 @@ with Client("http://localhost:8000") as client:
 """
 
 import json
+import os
+import ssl
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import httpx
 
-from app.client.proxy import proxy_to
-from app.client.walk import read_file
+from vit_serve_client.proxy import proxy_to
+from vit_serve_client.walk import read_file
 
 MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
 PROBLEM = "urn:vit-serve:problem:"  # how the type of each problem begins, also of one from the balancers in docker/
@@ -50,11 +52,12 @@ class Client:
     """
 
     def __init__(self, server: str, *, key: str | None = None) -> None:
-        """Raises ConnectionError if httpx cannot use the proxy, and httpx.InvalidURL."""
+        """Raises ConnectionError if httpx cannot use the proxy or the certificates, and httpx.InvalidURL."""
         headers = {"X-API-Key": key} if key else {}
         self.proxy = proxy_to(server)
+        trust = _trust(server)
         try:
-            transport = httpx.HTTPTransport(limits=httpx.Limits(), proxy=self.proxy and self.proxy.url)
+            transport = httpx.HTTPTransport(trust, limits=httpx.Limits(), proxy=self.proxy and self.proxy.url)
         except (ImportError, ValueError):
             raise ConnectionError(f"{self.proxy} is of a kind that is not supported: use http:// or https://") from None
         self._http = httpx.Client(base_url=server, headers=headers, timeout=TIMEOUT, transport=transport)
@@ -121,7 +124,13 @@ class Client:
         way = {"by": f" by {self.proxy}" if self.proxy else ""}  # for a message
         request = self._http.build_request(method, path, params=query, files=parts or None, extensions=way)
         request.read()  # its whole body in one piece: httpx would send every part of a form by itself
-        response = self._http.send(request)
+        try:
+            response = self._http.send(request)
+        except httpx.RequestError as error:
+            if self.proxy:
+                reason = str(error) or type(error).__name__
+                error.args = (f"{reason}, by {self.proxy}: does no_proxy lack this server?",)
+            raise
         if response.is_success:
             return response
         problem = _read(
@@ -129,6 +138,17 @@ class Client:
         )
         problem.setdefault("detail", problem.title)  # the balancers give none
         raise ServiceProblem(problem, retry_after_s=_retry_after_s(response))
+
+
+def _trust(server: str) -> ssl.SSLContext:
+    """By which certificates the server's is checked. Raises ConnectionError if they cannot be read."""
+    if httpx.URL(server).scheme != "https":
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts none
+    try:
+        return httpx.create_ssl_context()
+    except OSError as error:
+        named = os.environ.get("SSL_CERT_FILE")  # by which httpx goes
+        raise ConnectionError(f"no certificates can be read from SSL_CERT_FILE, {named}: {error.strerror}") from None
 
 
 def _only(answer: Answer) -> Answer:
