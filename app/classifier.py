@@ -1,9 +1,11 @@
-"""The path of one image: decoded, preprocessed, batched, and its maps kept."""
+"""The path of one image: decoded, preprocessed, batched, and kept so that its maps can be made."""
 
 import asyncio
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +13,12 @@ import numpy.typing as npt
 from app.errors import DeadlineExceeded, Fault, ServiceError
 from app.images.decode import LargeImage
 from app.images.intake import Intake
+from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
-from app.maps.record import Maps, Record, RecordFormat
-from app.stores.id import new_id
-from app.stores.store import Store
+from app.maps.explainer import Explainer
+from app.maps.record import Maps
 from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
@@ -30,10 +32,13 @@ class Processed:
     embedding: npt.NDArray[np.floating]  # (F,)
     size: tuple[int, int]  # (width, height) of the upright image
     format: str
-    id: str | None  # of the kept maps, if any
+    id: str | None  # under which it is kept, if it is
+    image: Prepared
+    maps: Maps | None  # where they were asked for now
 
 
 Image = Upload | Pixels  # to decode, or the network's input itself
+Keep = Literal["nothing", "image", "maps"]  # maps: made in the same pass
 Outcome = Processed | ServiceError  # of one image
 
 
@@ -43,35 +48,52 @@ class Classifier:
 
     intake: Intake
     batcher: Batcher
-    store: Store
-    records: RecordFormat
+    explainer: Explainer
 
-    async def process(self, image: Image, *, keep: bool, stages: Stages, deadline: float) -> Outcome | LargeImage:
-        """Runs the model on an image, and computes and keeps its maps if `keep`. What goes wrong is its outcome, so
-        that it fails this image alone. LargeImage asks to come again: then it waits for other large images.
+    async def process(
+        self,
+        image: Image,
+        *,
+        keep: Keep,
+        explain: Sequence[int] | None = None,
+        stages: Stages,
+        deadline: float,
+    ) -> Outcome | LargeImage:
+        """Runs the model on an image, and keeps what `keep` says. With `explain` its maps are made too, with evidence
+        for these classes as an engine takes them. What goes wrong is its outcome, so that it fails this image alone.
+        LargeImage asks to come again: then it waits for other large images.
 
         `deadline` is in seconds of time.monotonic.
         """
-        id_of_maps = None
+        if keep == "maps":
+            explain = ()
+        drawn = keep != "nothing" or explain is not None
+        id, maps = None, None
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 with stages.time("decode"):
                     if isinstance(image, Upload):
-                        prepared = await self.intake.prepare(image, thumbnail=keep)
+                        prepared = await self.intake.prepare(image, thumbnail=drawn)
                     else:
-                        prepared = await self.intake.accept(image, thumbnail=keep)
-                graph: Graph = "explain" if keep else "classify"
-                outputs = await self.batcher.run(graph, prepared.pixels, deadline=deadline, stages=stages)
-                if keep:
+                        prepared = await self.intake.accept(image, thumbnail=drawn)
+                graph: Graph = "classify" if explain is None else "explain"
+                outputs = await self.batcher.run(
+                    graph, prepared.pixels, classes=explain or (), deadline=deadline, stages=stages
+                )
+                logits = outputs.get("logits", np.zeros(0, np.float32))
+                if explain is not None:
+                    maps = Maps.of(outputs)
+                if keep != "nothing":
                     with stages.time("store"):
-                        id, packed = new_id(), self.records.pack(Record(maps=Maps.of(outputs), image=prepared))
-                        id_of_maps = id if await self.store.keep(id, packed) else None
+                        id = await self.explainer.keep(prepared, logits, maps)
             return Processed(
-                logits=outputs.get("logits", np.zeros(0, np.float32)),
+                logits=logits,
                 embedding=outputs["embedding"],
                 size=prepared.size,
                 format=prepared.format,
-                id=id_of_maps,
+                id=id,
+                image=prepared,
+                maps=maps,
             )
         except TimeoutError:
             return DeadlineExceeded()

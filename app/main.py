@@ -37,8 +37,10 @@ from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.coverer import Coverer
+from app.maps.explainer import Explainer
 from app.maps.record import RecordFormat
 from app.settings import VERSION, Settings
+from app.stores.id import new_id
 from app.stores.store import open_store
 from app.telemetry.metrics import watch_event_loop
 
@@ -75,7 +77,6 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     records = RecordFormat.of(bundle)
     store = open_store(settings=settings, namespace=records.name, metrics=metrics)
     scoring = Scoring.of(manifest)
-    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, store=store, records=records)
     cpu_pool = ThreadPoolExecutor(
         settings.worker_threads or max(allowed_cores(), 2),
         thread_name_prefix="cpu",
@@ -94,6 +95,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         # Beside the event loop, on which requests that are cancelled still get their answer.
         for stop in (app.state.services.json_reader.close, cpu_pool.shutdown, backend.stop):
             await asyncio.to_thread(stop)
+        await app.state.services.explainer.finish()
         await store.close()
 
     app: FastAPI = FastAPIOffline(
@@ -122,11 +124,21 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         Admission(
             max_images=settings.max_queue_images,
             max_wait_s=settings.max_queue_wait_s,
-            image_s=model.expected(Plan("explain", 1)),
+            image_s=model.expected(Plan("classify", 1)),
             lifecycle=lifecycle,
         )
         for _ in range(2)
     )
+    explainer = Explainer(
+        batcher=backend.batcher,
+        store=store,
+        new_id=new_id,
+        records=records,
+        places=admission,
+        run_timeout_s=settings.request_timeout_s,
+        metrics=metrics,
+    )
+    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, explainer=explainer)
     app.state.services = Services(
         settings=settings,
         lifecycle=lifecycle,
@@ -144,8 +156,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
             cpu_pool=cpu_pool,
             lifecycle=lifecycle,
         ),
-        store=store,
-        records=records,
+        explainer=explainer,
         metrics=metrics,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )

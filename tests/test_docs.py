@@ -27,7 +27,7 @@ from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
 from tests.golden import forms, naming
 from tests.support.pages import block
-from tests.support.records import make_record
+from tests.support.records import make_kept
 from tests.support.specs import preparer_of, spec_of
 
 README = Path("README.md").read_text()
@@ -68,7 +68,7 @@ def alerts_table() -> str:
 
 
 def records_table() -> str:
-    """What a record of docs/star.jpg takes, by the shapes of its maps."""
+    """What the store has of docs/star.jpg, and of its maps once they are made."""
     found = []
     sizes = {f"ViT-{name}": variant(name) for name in ("S/16", "B/16", "L/16")}
     large = variant("B/16", image_size=(384, 384))
@@ -83,12 +83,12 @@ def records_table() -> str:
         maps = Maps.of({key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
         preparer = preparer_of(spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px)
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True)
-        form = RecordFormat(name=name, shapes=shapes, image=config.image_size)
-        whole = len(form.pack(make_record(maps=maps, image=done)))
-        parts = {"pixels": done.pixels.nbytes, "thumbnail": len(done.thumbnail)}
-        parts = {"maps": whole - sum(parts.values()), **parts, "record": whole}
+        form = RecordFormat(name=name, shapes=shapes, size=config.image_size)
+        kept = len(form.pack_image(make_kept(image=done, classes=range(5))))
+        parts = {"pixels": done.pixels.nbytes, "thumbnail": len(done.thumbnail), "image": kept}
+        parts["maps"] = len(form.pack_maps(maps))
         in_kb = {f"{part}, kB": round(size / 1000) for part, size in parts.items()}
-        found.append({"model": name, **in_kb, "in 256 MiB": 2**28 // whole})
+        found.append({"model": name, **in_kb, "images in 256 MiB": 2**28 // kept})
     return table(found)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection
 
 from fastapi import Request, Response
 
@@ -18,7 +18,8 @@ async def draw_unless_known(
     drawings: Drawings,
     *,
     recipe: tuple[object, ...],
-    renderers: Mapping[Format, Callable[[], bytes]],
+    formats: Collection[Format],
+    render: Callable[[Format], Awaitable[Callable[[], bytes]]],
     format: Format | None,
     max_age_s: int = MAX_AGE_S,
 ) -> Response:
@@ -26,14 +27,15 @@ async def draw_unless_known(
     recipe (RFC 9110, 13.1.2).
 
     `recipe` is everything that the bytes depend on, but for the format. Its parts have a `repr` that says all of them.
-    Raises Overloaded and DeadlineExceeded.
+    `render` gives the function that draws. Raises Overloaded, DeadlineExceeded, and what `render` raises.
     """
-    kind = format or preferred_format(request.headers.getlist("accept"), among=renderers)
+    kind = format or preferred_format(request.headers.getlist("accept"), among=formats)
     etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
     known = request.headers.get("if-none-match", "")
     if known.strip() == "*" or etag in _OPAQUE_TAG.findall(known):  # weak comparison ignores `W/` (RFC 9110, 8.8.3.2)
         return Response(status_code=304, headers=headers)
+    draw = await render(kind)
     with request.state.stages.time("render"):
-        body = await drawings.draw(renderers[kind], deadline=request.state.deadline)
+        body = await drawings.draw(draw, deadline=request.state.deadline)
     return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)

@@ -61,7 +61,7 @@ async def predict(
         raise NoClasses
     image_request = ImageRequest(request, services)
     images, parameters = await image_request.read(of_query, max_images=1)
-    (outcome,) = await image_request.run(images, attention=False, success="classified")
+    (outcome,) = await image_request.run(images, keep="nothing", success="classified")
     if isinstance(outcome, ServiceError):
         raise outcome
     rank = partial(scored, services.scoring, outcome, parameters)

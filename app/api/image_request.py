@@ -6,10 +6,11 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Request
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
@@ -19,7 +20,7 @@ from app.api.disconnect import cancel_on_disconnect
 from app.api.parameters import Given, P, with_body
 from app.api.representation import BINARY
 from app.api.services import Services
-from app.classifier import Image, Outcome, Processed
+from app.classifier import Image, Keep, Outcome, Processed
 from app.door.admission import Admission
 from app.errors import DeadlineExceeded, ServiceError, UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
@@ -29,6 +30,26 @@ from app.telemetry.logs import access_log
 
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
+
+KEEP: dict[bool | str, Keep] = {True: "image", False: "nothing", "now": "maps"}
+
+
+def _attention(value: object) -> object:
+    try:
+        return value if value == "now" else _BOOLEAN.validate_python(value)
+    except ValidationError:
+        raise PydanticCustomError("attention", "Input should be true, false or now") from None
+
+
+_BOOLEAN = TypeAdapter(bool)
+Attention = Annotated[
+    bool | Literal["now"],
+    BeforeValidator(_attention),
+    Field(
+        description="Keep the image for GET /attention/{id}, which makes its maps when they are asked for; "
+        "`now` makes them in the same forward pass"
+    ),
+]
 
 
 def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
@@ -94,14 +115,16 @@ class ImageRequest:
     def _content_type(self) -> str:
         return self.request.headers.get("content-type", "").split(";")[0].strip().lower()
 
-    async def run(self, images: Sequence[Image], *, attention: bool, success: str) -> list[Outcome]:
-        """Run the model on the images, in order, and keep the maps of each if `attention`.
+    async def run(
+        self, images: Sequence[Image], *, keep: Keep, explain: Sequence[int] | None = None, success: str
+    ) -> list[Outcome]:
+        """Run the model on the images, in order, as `Classifier.process` does.
 
         `success` counts the images that succeed in the metrics. Raises ClientDisconnect, and what admission raises.
         """
         services, state = self.services, self.request.state
         try:
-            running = self._outcomes(images, services.admission, attention=attention)
+            running = self._outcomes(images, services.admission, keep=keep, explain=explain)
             outcomes = await cancel_on_disconnect(self.request, running)
         except ClientDisconnect:
             services.metrics.images.labels("abandoned").inc(len(images))
@@ -115,16 +138,16 @@ class ImageRequest:
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
 
-    async def _outcomes(self, images: Sequence[Image], admission: Admission, *, attention: bool) -> list[Outcome]:
+    async def _outcomes(self, images: Sequence[Image], admission: Admission, **how: Any) -> list[Outcome]:
         """Those that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
         services, state = self.services, self.request.state
-        process = partial(services.classifier.process, keep=attention, deadline=state.deadline, stages=state.stages)
+        process = partial(services.classifier.process, **how, deadline=state.deadline, stages=state.stages)
         with admission.admit(len(images), deadline=state.deadline) as answered:
             outcomes = await asyncio.gather(*map(process, images))
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
         large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
-        again = iter(await self._outcomes(large, services.large_images, attention=attention) if large else ())
+        again = iter(await self._outcomes(large, services.large_images, **how) if large else ())
         return [next(again) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:

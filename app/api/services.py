@@ -1,7 +1,5 @@
 """What the routes depend on: the parts that `create_app` builds, and what they take from a request."""
 
-import asyncio
-import logging
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -18,15 +16,14 @@ from app.errors import UnknownAttention
 from app.inference.model import Model
 from app.inference.scoring import Scoring
 from app.lifecycle import Lifecycle
-from app.maps.choice import Choice
+from app.maps.choice import Choice, classes_for
 from app.maps.coverer import Coverer
 from app.maps.covering import Fill
-from app.maps.record import DamagedRecord, Record, RecordFormat
+from app.maps.explainer import Explainer
+from app.maps.record import KeptImage, Maps
 from app.settings import Settings
-from app.stores.store import Store
+from app.stores.id import ID_PATTERN
 from app.telemetry.metrics import Metrics
-
-log = logging.getLogger(__name__)
 
 MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sAFHEF_w"])]
 MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
@@ -56,8 +53,7 @@ class Services:
     classifier: Classifier
     scoring: Scoring
     coverer: Coverer
-    store: Store
-    records: RecordFormat
+    explainer: Explainer
     metrics: Metrics
     drawings: Drawings
 
@@ -69,18 +65,19 @@ class Services:
         """Where the maps are that are kept under `id`."""
         return f"{self.settings.root_path}/attention/{id}" if id else None
 
-    async def kept(self, id: str, request: Request) -> Record:
-        """The record that is kept under an id. Raises UnknownAttention, StoreUnavailable."""
-        with request.state.stages.time("store"):
-            packed = await self.store.find(id)
-            if packed is None:
-                raise UnknownAttention
-            try:
-                return await asyncio.to_thread(self.records.unpack, packed)
-            except DamagedRecord:
-                log.warning("the store has %d bytes under an id that are no maps of this model", len(packed))
-                self.metrics.store_failures.labels("get", "damaged").inc()
-                raise UnknownAttention from None
+    async def kept(self, id: str, request: Request) -> KeptImage:
+        """The image that is kept under an id. Raises UnknownAttention, StoreUnavailable."""
+        if not ID_PATTERN.fullmatch(id):
+            raise UnknownAttention
+        return await self.explainer.find(id, request.state.stages)
+
+    async def maps(self, id: str, kept: KeptImage, request: Request, choice: Choice | None = None) -> Maps:
+        """Its maps, with evidence for the labels that are chosen. Raises InvalidParameter, StoreUnavailable, and what a
+        run of the model raises.
+        """
+        classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
+        state = request.state
+        return await self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
 
 
 async def _services(request: Request) -> Services:

@@ -1,5 +1,6 @@
 """Chooses one map from what a forward pass left: a method, a layer, a head, a label. Draws nothing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self, get_args
 
@@ -49,9 +50,9 @@ class Choice(BaseModel):
     )
     label: Annotated[
         str | None,
-        Field(description="For evidence: the label (index or name) to explain. Default: the top label"),
+        Field(description="For evidence: any label (index or name). Default: the top label"),
     ] = None
-    against: Annotated[str | None, Field(description="For evidence: a second label to subtract")] = None
+    against: Annotated[str | None, Field(description="For evidence: a second label, any other, to subtract")] = None
 
     @property
     def of_label(self) -> bool:
@@ -111,15 +112,10 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     evidence: what each token adds to the logit of a label directly, over all heads; see export/evidence.py.
     positive_evidence: the same, with 0 in place of the negative numbers of every layer, before layers are summed.
     """
-    head = _head(choice.head, manifest.heads)
+    check_choice(choice, manifest)
     if choice.of_label:
-        if not manifest.labels:
-            raise NoClasses
         return _evidence(maps, manifest, choice)
-    if choice.label is not None or choice.against is not None:
-        raise InvalidParameter(
-            "label and against need method=evidence or positive_evidence: attention is the same for every label."
-        )
+    head = _head(choice.head, manifest.heads)
     whose = ROWS[manifest.pool]
     layer = _layer(choice.layer, manifest.layers)
     if choice.method == "rollout":
@@ -132,25 +128,54 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     return _map(row, maps.attention, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
 
 
-def find_class(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
-    """Place among the kept classes of a label, given by its index or its name; None is the most likely one.
+def check_choice(choice: Choice, manifest: Manifest) -> None:
+    """Raises InvalidParameter and NoClasses for what no image of this model has."""
+    _head(choice.head, manifest.heads)
+    if choice.of_label:
+        if not manifest.labels:
+            raise NoClasses
+    elif choice.label is not None or choice.against is not None:
+        raise InvalidParameter(
+            "label and against need method=evidence or positive_evidence: attention is the same for every label."
+        )
+    if not (choice.of_label and choice.layer == "sum"):
+        _layer(choice.layer, manifest.layers)
 
-    Raises InvalidParameter when it is none of them.
+
+def classes_for(choice: Choice, labels: tuple[str, ...], likely: Sequence[int]) -> tuple[int, ...]:
+    """The classes to explain for a choice: the most `likely` ones, unless it names others. Those then stand first.
+
+    Raises InvalidParameter for a label that the model does not have.
     """
-    if text is None:
-        return 0
-    places: dict[str, int] = {str(index): k for k, index in enumerate(maps.classes)}
-    # A name goes before an index, and of equal names the most likely.
-    places |= {labels[index]: k for k, index in reversed(list(enumerate(maps.classes)))}
-    if text in places:
-        return places[text]
-    known = ", ".join(f"{labels[index]} ({index})" for index in maps.classes)
-    raise InvalidParameter(f"Evidence is kept only for the most likely labels of this image: {known}.")
+    if not labels:
+        return ()
+    top = likely[0] if choice.label is None else _index_of(choice.label, labels, likely)
+    named = [top] if choice.against is None else [top, _index_of(choice.against, labels, likely)]
+    if set(named) <= set(likely):
+        return tuple(likely)
+    others = [index for index in likely if index not in named]
+    return (*dict.fromkeys(named), *others)[: len(likely)]
+
+
+def find_class(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
+    """Place among the explained classes of a label, given by its index or its name; None is the first one."""
+    return 0 if text is None else maps.classes.tolist().index(_index_of(text, labels, maps.classes.tolist()))
 
 
 def find_index(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
     """The same as an index of `labels`."""
     return int(maps.classes[find_class(maps, labels, text)])
+
+
+def _index_of(text: str, labels: tuple[str, ...], likely: Sequence[int]) -> int:
+    """A name goes before an index, and of equal names the most likely."""
+    named = [index for index, label in enumerate(labels) if label == text]
+    if named:
+        return next((index for index in likely if index in named), named[0])
+    if text in map(str, range(len(labels))):
+        return int(text)
+    last = len(labels) - 1
+    raise InvalidParameter(f"The model has no such label: give a name as GET /model lists it, or 0 to {last}.")
 
 
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:

@@ -1,4 +1,4 @@
-"""What one forward pass returned for one image, the image to draw it on, and both as the bytes that a store keeps."""
+"""The maps of an image, what is kept of it until somebody asks for them, and both as the bytes that a store keeps."""
 
 import math
 import struct
@@ -30,13 +30,13 @@ class DamagedRecord(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
-    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), C classes, the K most likely.
+    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), C classes, K explained.
 
     C and K are 0 for a model without a head.
     Numbers are kept as the graph gives them: half precision would be wrong by up to 4.9e-4 of each.
     """
 
-    classes: npt.NDArray[np.int64]  # (K,), most likely first
+    classes: npt.NDArray[np.int64]  # (K,), those that are explained
     logits: npt.NDArray[np.float32]  # (C,), of all classes
     attention: npt.NDArray[np.float32]  # (L, H, T): row of the class token after softmax, sums to 1
     rollout: npt.NDArray[np.float32]  # (T,), sums to 1
@@ -68,16 +68,17 @@ def _dtype(name: str) -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
-    """What one forward pass returned for one image, and the image to draw it on."""
+class KeptImage:
+    """What is kept of an image, so that its maps can be made when somebody asks for them."""
 
-    maps: Maps
     image: Prepared
+    classes: tuple[int, ...]  # the K most likely of the answer, most likely first
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordFormat:
-    """A record as bytes: a checksum, the numbers of the maps in the order of `shapes`, the image as a worker sends it.
+    """Images and maps as bytes: a checksum, then the numbers in the order of `shapes`, or the classes and the image as
+    a worker sends it.
 
     The bytes do not say what is where: the model does. The checksum finds damage and the records of other models, not
     forgery: everything that can write to the store is trusted.
@@ -85,34 +86,61 @@ class RecordFormat:
 
     name: str  # of the version and the model
     shapes: Shapes  # of the maps
-    image: tuple[int, int]  # height, width of the network's input
+    size: tuple[int, int]  # height, width of the network's input
+
+    @property
+    def explained(self) -> int:
+        """K, the number of classes with evidence."""
+        return self.shapes["classes"][0]
 
     @classmethod
     def of(cls, bundle: Bundle) -> Self:
         manifest = bundle.manifest
         name = f"{VERSION}:{bundle.digest}"
-        return cls(name=name, shapes=shapes_of(manifest.explains), image=manifest.image.size)
+        return cls(name=name, shapes=shapes_of(manifest.explains), size=manifest.image.size)
 
-    def pack(self, record: Record) -> bytes:
-        arrays = (getattr(record.maps, name).tobytes() for name in self.shapes)
-        packed = b"".join((*arrays, pack_answer(record.image)))
-        return _CHECKSUM.pack(self._checksum(packed)) + packed
+    def pack_image(self, kept: KeptImage) -> bytes:
+        return self._sealed(np.array(kept.classes, _dtype("classes")).tobytes() + pack_answer(kept.image))
 
-    def unpack(self, packed: bytes) -> Record:
-        """The maps are views of `packed`. Raises DamagedRecord."""
+    def unpack_image(self, packed: bytes) -> KeptImage:
+        """Raises DamagedRecord."""
         try:
-            if _CHECKSUM.unpack_from(packed) != (self._checksum(memoryview(packed)[_CHECKSUM.size :]),):
-                raise ValueError("another checksum")
+            self._check(packed)
+            classes = np.frombuffer(packed, _dtype("classes"), self.explained, _CHECKSUM.size)
+            self._check_classes(classes)
+            answer = bytearray(packed[_CHECKSUM.size + classes.nbytes :])
+            return KeptImage(image=unpack_answer(answer, shape=self.size), classes=tuple(classes.tolist()))
+        except (ValueError, struct.error, GarbledAnswer, LargeImage, UnsupportedType, UnusableImage) as error:
+            raise DamagedRecord from error
+
+    def pack_maps(self, maps: Maps) -> bytes:
+        return self._sealed(b"".join(getattr(maps, name).tobytes() for name in self.shapes))
+
+    def unpack_maps(self, packed: bytes) -> Maps:
+        """Views of `packed`. Raises DamagedRecord."""
+        try:
+            self._check(packed)
             arrays, start = {}, _CHECKSUM.size
             for name, shape in self.shapes.items():
                 flat = np.frombuffer(packed, _dtype(name), math.prod(shape), start)
                 arrays[name], start = flat.reshape(shape), start + flat.nbytes
-            maps = Maps(**arrays)
-            if not ((maps.classes >= 0) & (maps.classes < maps.logits.size)).all():
-                raise ValueError("an unknown class")
-            return Record(maps=maps, image=unpack_answer(packed[start:], shape=self.image))
-        except (ValueError, struct.error, GarbledAnswer, LargeImage, UnsupportedType, UnusableImage) as error:
+            if start != len(packed):
+                raise ValueError("more numbers than maps have")
+            self._check_classes(arrays["classes"])
+            return Maps(**arrays)
+        except (ValueError, struct.error) as error:
             raise DamagedRecord from error
+
+    def _sealed(self, packed: bytes) -> bytes:
+        return _CHECKSUM.pack(self._checksum(packed)) + packed
+
+    def _check(self, packed: bytes) -> None:
+        if _CHECKSUM.unpack_from(packed) != (self._checksum(memoryview(packed)[_CHECKSUM.size :]),):
+            raise ValueError("another checksum")
+
+    def _check_classes(self, classes: npt.NDArray[np.int64]) -> None:
+        if not ((classes >= 0) & (classes < math.prod(self.shapes["logits"]))).all():
+            raise ValueError("an unknown class")
 
     def _checksum(self, packed: bytes | memoryview) -> int:
         return zlib.crc32(packed, zlib.crc32(self.name.encode()))

@@ -23,7 +23,6 @@ from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
 from app.errors import CannotStart, StoreUnavailable
 from app.settings import Settings
 from app.stores.breaker import Breaker
-from app.stores.id import ID_PATTERN
 from app.stores.name_server import NameServer
 from app.stores.redis_failures import SILENT, UNRESOLVED, Failure, explain
 from app.telemetry.metrics import Metrics
@@ -85,8 +84,6 @@ class RedisStore:
         return True
 
     async def find(self, key: str) -> bytes | None:
-        if not ID_PATTERN.fullmatch(key):
-            return None
         value: bytes | None = await self._ask("get", key, lambda: self._redis.get(self._prefix + key))
         return value
 

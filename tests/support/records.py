@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from app.images.preprocess import Box, Prepared
-from app.maps.record import Maps, Record, RecordFormat
+from app.maps.record import KeptImage, Maps, RecordFormat
 
 FORMAT = RecordFormat(
     name="5:a model",
@@ -13,7 +13,7 @@ FORMAT = RecordFormat(
         "classes": (2,), "logits": (3,), "attention": (1, 1, 5), "rollout": (5,), "evidence": (2, 1, 5),
         "evidence_heads": (2, 1, 1), "evidence_rest": (2, 2), "distance": (1, 1), "lens": (1, 2),
     },
-    image=(2, 2),
+    size=(2, 2),
 )  # fmt: skip
 
 
@@ -38,5 +38,5 @@ def make_prepared(**changes: Any) -> Prepared:
     return Prepared(**{**fields, **changes})
 
 
-def make_record(**changes: Any) -> Record:
-    return Record(**{"maps": make_maps(), "image": make_prepared(), **changes})
+def make_kept(**changes: Any) -> KeptImage:
+    return KeptImage(**{"classes": (0, 1), "image": make_prepared(), **changes})

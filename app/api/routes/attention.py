@@ -1,24 +1,39 @@
-"""GET /attention: maps of an image that was classified before."""
+"""/attention: a map of an image that was classified before, or of one in the request."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from app.api.conditional import draw_unless_known
-from app.api.representation import Format, npy, representations
-from app.api.services import ChoiceQuery, ImageAnswer, ServicesDep
+from app.api.image_request import ImageRequest, image_body
+from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
+from app.api.services import ChoiceQuery, MapsId, ModelName, ServicesDep
+from app.door.paths import ATTENTION
 from app.door.problems import problems
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import Scale, limits
-from app.maps.choice import Choice, Chosen, Receipt, choose
+from app.errors import ServiceError
+from app.images.preprocess import Prepared
+from app.inference.engine import MOST_LIKELY_CLASS
+from app.inference.scoring import TOP_K, Prediction
+from app.maps.choice import AttentionMap, Choice, Chosen, Receipt, check_choice, choose, classes_for
+
+OF_SCALE = "Which numbers get the first and the last colour"
+OF_FORMAT = "Overrides the Accept header"
 
 
-class AttentionResponse(Chosen, ImageAnswer):
+class AttentionResponse(Chosen):
     """One map: how it was made, and its raw numbers."""
+
+    id: MapsId = None  # of a kept image
+    model: ModelName
+    predictions: list[Prediction] | SkipJsonSchema[None] = None  # of an image in the request
 
     grid: tuple[int, int]  # rows, columns
     values: list[float]  # row by row, unscaled
@@ -34,29 +49,37 @@ class AttentionResponse(Chosen, ImageAnswer):
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 
+class MapParameters(Choice, Style):
+    """Which map, and how it looks."""
+
+    scale: Annotated[Scale, Field(description=OF_SCALE)] = "min-max"
+    format: Annotated[Format | None, Field(description=OF_FORMAT)] = None
+
+
 PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, "scale", "format"])
 
-ANSWERS = problems(404, 409, 422) | representations("png", "json", "npy")
+FORMATS: tuple[Format, ...] = ("png", "json", "npy")
+ANSWERS = problems(404, 409, 422) | representations(*FORMATS)
 
 router = APIRouter(tags=["maps"])
 
 
 @router.get(
-    "/attention",
+    ATTENTION,
     operation_id="attention_by_query",
     responses=ANSWERS,
     response_class=Response,
     summary="The same with ?id=; without an id, a short help text",
 )
-@router.get("/attention/{id}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
+@router.get(f"{ATTENTION}/{{id}}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
 async def attention(
     request: Request,
     services: ServicesDep,
     choice: ChoiceQuery,
     style: Annotated[Style, Query()],
     id: str | None = None,
-    scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
-    format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
+    scale: Annotated[Scale, Query(description=OF_SCALE)] = "min-max",
+    format: Annotated[Format | None, Query(description=OF_FORMAT)] = None,
 ) -> Response:
     """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
     if id is None:
@@ -65,15 +88,67 @@ async def attention(
         how = f"POST an image to {root}/classify; its answer has an id. Then GET {maps} for the map as a PNG, "
         parameters = f"{PARAMETERS} (png, json, npy); see {root}/docs"
         return JSONResponse({"how": f"{how}{maps}/wall for all heads.", "parameters": parameters})
-    record = await services.kept(id, request)
-    shown = choose(record.maps, services.bundle.manifest, choice)
+    manifest = services.bundle.manifest
+    kept = await services.kept(id, request)
+    check_choice(choice, manifest)
+
+    async def render(kind: Format) -> Callable[[], bytes]:
+        shown = choose(await services.maps(id, kept, request, choice), manifest, choice)
+        return _renderer(kind, shown, kept.image, style, scale, {"id": id, "model": services.model_name})
+
+    recipe = (id, services.bundle.digest, choice, style, scale)
+    return await draw_unless_known(
+        request, services.drawings, recipe=recipe, formats=FORMATS, render=render, format=format
+    )
+
+
+@router.post(
+    ATTENTION,
+    summary="Draw a map of an image in the request",
+    responses=ANSWERS | problems(400, 408, 413, 415),
+    response_class=Response,
+    openapi_extra=image_body(MapParameters),
+)
+async def attention_of_body(
+    request: Request, services: ServicesDep, of_query: Annotated[MapParameters, Query()]
+) -> Response:
+    """The map that GET draws, in one request: nothing is kept. JSON has the predictions too. A form or JSON may have
+    the parameters too.
+    """
+    manifest, scoring = services.bundle.manifest, services.scoring
+    image_request = ImageRequest(request, services)
+    images, parameters = await image_request.read(of_query, max_images=1)
+    given = parameters.model_dump()
+    choice = Choice(**{name: given[name] for name in Choice.model_fields})
+    style = Style(**{name: given[name] for name in Style.model_fields})
+    check_choice(choice, manifest)
+    likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
+    classes = classes_for(choice, scoring.labels, likely)
+    (outcome,) = await image_request.run(images, keep="nothing", explain=classes, success="explained")
+    if isinstance(outcome, ServiceError):
+        raise outcome
+    assert outcome.maps
+    shown = choose(outcome.maps, manifest, choice)
+    kind = parameters.format or preferred_format(request.headers.getlist("accept"), among=FORMATS)
+    about: dict[str, Any] = {"model": services.model_name}
+    if scoring.labels:
+        about["predictions"] = scoring.rank(outcome.logits, top_k=TOP_K)
+    drawing = _renderer(kind, shown, outcome.image, style, parameters.scale, about)
+    with request.state.stages.time("render"):
+        body = await services.drawings.draw(drawing, deadline=request.state.deadline)
+    return Response(body, media_type=MEDIA_TYPES[kind])
+
+
+def _renderer(
+    kind: Format, shown: AttentionMap, image: Prepared, style: Style, scale: Scale, about: dict[str, Any]
+) -> Callable[[], bytes]:
+    """What draws a map, or writes its numbers; JSON has `about` too."""
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
 
     def as_json() -> bytes:
         values, (rows, columns) = shown.values, shown.values.shape
         answer = AttentionResponse(
-            id=id,
-            model=services.model_name,
+            **about,
             **shown.chosen.model_dump(),
             grid=(rows, columns),
             values=values.ravel().tolist(),
@@ -85,15 +160,14 @@ async def attention(
             distillation_mass=shown.masses["distillation"],
             register_mass=shown.masses["register"],
             receipt=shown.receipt,
-            image=record.image.size,
-            crop_box=record.image.box,
+            image=image.size,
+            crop_box=image.box,
         )
         return answer.model_dump_json(exclude_none=True).encode()
 
     renderers: dict[Format, Callable[[], bytes]] = {
-        "png": partial(draw, shown.values, record.image, style, ends),
+        "png": partial(draw, shown.values, image, style, ends),
         "json": as_json,
         "npy": partial(npy, shown.values),
     }
-    recipe = (id, services.bundle.digest, shown.chosen, style, scale)
-    return await draw_unless_known(request, services.drawings, recipe=recipe, renderers=renderers, format=format)
+    return renderers[kind]

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.image_request import ImageRequest, image_body
+from app.api.image_request import KEEP, Attention, ImageRequest, image_body
 from app.api.image_results import FailedResult, ImageInfo, aside_if_many, results
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
 from app.classifier import Processed
@@ -25,11 +25,11 @@ class ClassifyParameters(BaseModel):
         float | None,
         Field(ge=0, le=1, allow_inf_nan=False, description="Return only labels with at least this score"),
     ] = None
-    attention: Annotated[bool, Field(description="Keep the attention maps for GET /attention/{id}")] = True
+    attention: Attention = True
 
 
 class Result(BaseModel):
-    """One image. `id` and `attention` are there when its maps were kept."""
+    """One image. `id` and `attention` are there when it was kept."""
 
     id: MapsId = None
     predictions: list[Prediction]
@@ -62,7 +62,7 @@ async def classify(
         raise NoClasses
     image_request = ImageRequest(request, services)
     images, parameters = await image_request.read(of_query, max_images=services.settings.max_images_per_request)
-    outcomes = await image_request.run(images, attention=parameters.attention, success="classified")
+    outcomes = await image_request.run(images, keep=KEEP[parameters.attention], success="classified")
     top_k, threshold = parameters.top_k, parameters.threshold
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0

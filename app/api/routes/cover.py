@@ -14,7 +14,7 @@ from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import TOP_K, Prediction, digits
-from app.maps.choice import Choice, Chosen, choose, find_index
+from app.maps.choice import Choice, Chosen, check_choice, choose, find_index
 from app.maps.covering import Fill
 from app.maps.what_if import WhatIf, as_much, top
 
@@ -104,23 +104,25 @@ async def cover(
     manifest = services.bundle.manifest
     if not manifest.labels:
         raise NoClasses
-    record = await services.kept(id, request)
-    shown = choose(record.maps, manifest, choice.without("label", "against"))
+    kept = await services.kept(id, request)
+    check_choice(choice.without("label", "against"), manifest)
+    maps = await services.maps(id, kept, request, choice)
+    shown = choose(maps, manifest, choice.without("label", "against"))
     covered = which.of(shown.values)
-    evidence = choose(record.maps, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
+    evidence = choose(maps, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
     running = services.coverer.run(
-        record.image.pixels,
-        partial(WhatIf.of, covered, random_sets=random_sets, seed=bytes(record.image.pixels)),
+        kept.image.pixels,
+        partial(WhatIf.of, covered, random_sets=random_sets, seed=bytes(kept.image.pixels)),
         np.asarray,
         fill=fill,
         deadline=request.state.deadline,
     )
     _, answers = await cancel_on_disconnect(request, running)
-    index = find_index(record.maps, manifest.labels, choice.label)
+    index = find_index(maps, manifest.labels, choice.label)
     logits = np.stack(answers)  # (images, classes)
     followed = logits[:, index].astype(np.float64)
     if choice.against is not None:
-        followed -= logits[:, find_index(record.maps, manifest.labels, choice.against)]
+        followed -= logits[:, find_index(maps, manifest.labels, choice.against)]
     scoring = services.scoring
     effects = followed[0] - followed[1:]  # of the patches, then of each random set
     before, after = (

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.image_request import ImageRequest, image_body
+from app.api.image_request import KEEP, Attention, ImageRequest, image_body
 from app.api.image_results import FailedResult, ImageInfo, refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
@@ -18,11 +18,11 @@ from app.door.problems import problems
 
 class EmbedParameters(BaseModel):
     normalize: Annotated[bool, Field(description="Divide each embedding by its Euclidean norm")] = False
-    attention: Annotated[bool, Field(description="Keep the attention maps for GET /attention/{id}")] = False
+    attention: Attention = False
 
 
 class Embedded(BaseModel):
-    """One image. `id` and `attention` are there when its maps were kept."""
+    """One image. `id` and `attention` are there when it was kept."""
 
     id: MapsId = None
     embedding: list[float] = Field(description="what the head reads, after the final norm and pooling")
@@ -54,7 +54,7 @@ async def embed(request: Request, services: ServicesDep, of_query: Annotated[Emb
     """
     image_request = ImageRequest(request, services)
     images, parameters = await image_request.read(of_query, max_images=services.settings.max_images_per_request)
-    outcomes = await image_request.run(images, attention=parameters.attention, success="embedded")
+    outcomes = await image_request.run(images, keep=KEEP[parameters.attention], success="embedded")
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):

@@ -1,12 +1,13 @@
 """GET /model and GET /model/inspect: the model that is served, and its pictures of itself, made at export."""
 
+from collections.abc import Callable
 from typing import Annotated, get_args
 
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api.conditional import draw_unless_known
-from app.api.representation import representations
+from app.api.representation import Format, representations
 from app.api.services import ServicesDep
 from app.bundle import PICTURE_FORMATS, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.door.problems import problems
@@ -94,11 +95,17 @@ async def picture(
     bundle = services.bundle
     if name not in bundle.manifest.inspect:
         raise UnknownPicture(bundle.manifest.inspect)
+
+    async def render(kind: Format) -> Callable[[], bytes]:
+        assert kind != "npy"
+        return (bundle.folder / picture_file(name, kind)).read_bytes
+
     return await draw_unless_known(
         request,
         services.drawings,
         recipe=(bundle.digest, name),
-        renderers={kind: (bundle.folder / picture_file(name, kind)).read_bytes for kind in PICTURE_FORMATS},
+        formats=PICTURE_FORMATS,
+        render=render,
         format=format,
         max_age_s=0,  # its address does not say which model it is of
     )

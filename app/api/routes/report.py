@@ -10,7 +10,7 @@ from app.api.services import ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
-from app.maps.choice import find_class
+from app.maps.choice import Choice, find_class
 from app.maps.heads import head_report
 
 
@@ -36,7 +36,7 @@ class ReportResponse(ImageAnswer):
     label: str | None
     index: int | None
     logit: float | None
-    predictions: list[Prediction]  # the classes that have evidence, in the order of POST /classify
+    predictions: list[Prediction]  # those of POST /classify, behind `label` if that is another
     heads: HeadNumbers
     lens: Lens | None
 
@@ -51,14 +51,16 @@ async def report(
     id: str,
     label: Annotated[
         str | None,
-        Query(description="Index or name of one of the most likely labels. Default: the top label"),
+        Query(description="Index or name of any label. Default: the top label"),
     ] = None,
 ) -> ReportResponse:
     """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""
-    record = await services.kept(id, request)
-    scoring, labels, maps, lens = services.scoring, services.scoring.labels, record.maps, record.maps.lens
+    kept = await services.kept(id, request)
+    scoring, labels = services.scoring, services.scoring.labels
     if label is not None and not labels:
         raise NoClasses
+    maps = await services.maps(id, kept, request, Choice(method="evidence", label=label))
+    lens = maps.lens
     k = find_class(maps, labels, label) if labels else None
     index = None if k is None else int(maps.classes[k])
     with request.state.stages.time("render"):

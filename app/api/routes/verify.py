@@ -11,7 +11,7 @@ from app.api.parameters import refuse_body
 from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
-from app.maps.choice import Chosen, choose, find_index
+from app.maps.choice import Chosen, check_choice, choose, find_index
 from app.maps.covering import Fill
 from app.maps.faithfulness import FaithfulnessCurve, Trial
 
@@ -57,12 +57,14 @@ async def verify(
     manifest = services.bundle.manifest
     if not manifest.labels:
         raise NoClasses
-    record = await services.kept(id, request)
-    index = find_index(record.maps, manifest.labels, choice.label)
-    shown = choose(record.maps, manifest, choice.without("label"))
+    kept = await services.kept(id, request)
+    check_choice(choice.without("label"), manifest)
+    maps = await services.maps(id, kept, request, choice)
+    index = find_index(maps, manifest.labels, choice.label)
+    shown = choose(maps, manifest, choice.without("label"))
     running = services.coverer.run(
-        record.image.pixels,
-        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(record.image.pixels)),
+        kept.image.pixels,
+        partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(kept.image.pixels)),
         lambda logits: services.scoring.scores(logits)[index],
         fill=fill,
         deadline=request.state.deadline,

@@ -61,31 +61,37 @@ async def wall(
     """Return the maps of all layers (down) and heads (across) on one scale: as PNG, as a NumPy array, or the layout."""
     if method != "class_token":
         raise InvalidParameter(f"A wall shows the maps of single heads, and {method} has none: use class_token.")
-    record = await services.kept(id, request)
-    maps = every_head(record.maps, services.bundle.manifest)
-    layers, heads, rows, columns = maps.shape
-    ends = limits(maps, maps, scale, signed=False)
+    kept = await services.kept(id, request)
     style = Style(overlay=overlay, alpha=alpha, colormap=colormap, interpolation=interpolation, colorbar=colorbar)
 
-    def as_json() -> bytes:
-        sheet = lay_out(layers, heads, (rows, columns))
-        answer = WallResponse(
-            id=id,
-            model=services.model_name,
-            layers=layers,
-            heads=heads,
-            grid=(rows, columns),
-            min=float(maps.min()),
-            max=float(maps.max()),
-            limits=ends,
-            **sheet._asdict(),
-        )
-        return answer.model_dump_json().encode()
+    async def render(kind: Format) -> Callable[[], bytes]:
+        maps = every_head(await services.maps(id, kept, request), services.bundle.manifest)
+        layers, heads, rows, columns = maps.shape
+        ends = limits(maps, maps, scale, signed=False)
 
-    renderers: dict[Format, Callable[[], bytes]] = {
-        "png": partial(draw_wall, maps, record.image, style, ends),
-        "json": as_json,
-        "npy": partial(npy, maps),
-    }
+        def as_json() -> bytes:
+            sheet = lay_out(layers, heads, (rows, columns))
+            answer = WallResponse(
+                id=id,
+                model=services.model_name,
+                layers=layers,
+                heads=heads,
+                grid=(rows, columns),
+                min=float(maps.min()),
+                max=float(maps.max()),
+                limits=ends,
+                **sheet._asdict(),
+            )
+            return answer.model_dump_json().encode()
+
+        renderers: dict[Format, Callable[[], bytes]] = {
+            "png": partial(draw_wall, maps, kept.image, style, ends),
+            "json": as_json,
+            "npy": partial(npy, maps),
+        }
+        return renderers[kind]
+
     recipe = ("wall", id, services.bundle.digest, style, scale)
-    return await draw_unless_known(request, services.drawings, recipe=recipe, renderers=renderers, format=format)
+    return await draw_unless_known(
+        request, services.drawings, recipe=recipe, formats=("png", "json", "npy"), render=render, format=format
+    )

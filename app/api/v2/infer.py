@@ -51,7 +51,9 @@ async def infer(request: Request, services: ServicesDep, name: NamedDep) -> Resp
     attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):
         request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
-    outcomes = await ImageRequest(request, services).run(images, attention=attention, success="classified")
+    outcomes = await ImageRequest(request, services).run(
+        images, keep="image" if attention else "nothing", success="classified"
+    )
     processed = _succeeded(outcomes)
     found = await aside_if_many(
         lambda: [(output, _tensor(services, processed, output)) for output in outputs],

@@ -17,15 +17,15 @@ from app.inference.device import open_model
 from app.inference.scoring import scores
 from app.maps.covering import cover, filled
 from app.maps.faithfulness import Trial
-from app.maps.record import Maps, Record
+from app.maps.record import Maps
 from app.settings import DEMO_BUNDLE, Settings
 from export.reference import normalised
-from lab.benchmarks.maps.methods import METHODS, Chunk, Values
+from lab.benchmarks.maps.methods import METHODS, Chunk, Explained, Values
 from lab.benchmarks.record import Rows
 from model.checkpoints.load import load_checkpoint
 from model.demo.evaluate import patches_on_object
 from model.shapes import Sample, held_out
-from tests.support.records import make_prepared, make_record
+from tests.support.records import make_prepared
 
 IMAGES = 500
 BATCH = 50
@@ -74,7 +74,7 @@ def _chunks() -> Iterator[Chunk]:
         images = [make_prepared(pixels=each) for each in pixels]
         yield Chunk(
             samples=samples,
-            records=[make_record(maps=each, image=image) for each, image in zip(maps, images, strict=True)],
+            records=[Explained(maps=each, image=image) for each, image in zip(maps, images, strict=True)],
             manifest=manifest,
             score=score,
             model=checkpoint.model,
@@ -93,7 +93,7 @@ def _on_object(values: Values, sample: Sample, chunk: Chunk) -> tuple[float, flo
     return float(on_object.flat[values.argmax()]), float(mass)
 
 
-def _areas(values: Values, record: Record, chunk: Chunk) -> tuple[float, float]:
+def _areas(values: Values, record: Explained, chunk: Chunk) -> tuple[float, float]:
     """Areas of deletion and insertion of the predicted class's score."""
     trial = Trial.of(values, steps=STEPS, random_orders=0, seed=b"")
     patch = chunk.manifest.tokens.patch

@@ -9,9 +9,10 @@ import numpy.typing as npt
 from torch import Tensor
 
 from app.bundle import Manifest
+from app.images.preprocess import Prepared
 from app.maps.choice import Choice, choose
 from app.maps.covering import cover, filled
-from app.maps.record import Record
+from app.maps.record import Maps as AllMaps
 from lab.benchmarks.maps.gradients import (
     attention_and_gradients,
     generic_attribution,
@@ -29,11 +30,18 @@ Values = npt.NDArray[np.float32]  # (rows, columns)
 Maps = list[Values | None]  # None for an image that has no such map
 
 
+class Explained(NamedTuple):
+    """One image and its maps."""
+
+    maps: AllMaps
+    image: Prepared
+
+
 class Chunk(NamedTuple):
     """Some images, what the service computed of them, and the same for PyTorch."""
 
     samples: list[Sample]
-    records: list[Record]
+    records: list[Explained]
     manifest: Manifest
     score: Callable[..., npt.NDArray[np.float64]]  # (n,) of a `label`, for images (n, height, width, 3)
     model: VisionTransformer

@@ -43,8 +43,8 @@ class FakeBinding:
 
 
 class FakeSession:
-    """Logits are the first pixel, classes those asked for. What a number recorded stays bound to the buffers that it was recorded with; -1 is a
-    run node by node.
+    """Logits are the first pixel, classes those asked for. What a number recorded stays bound to the buffers that it
+    was recorded with; -1 is a run node by node.
     """
 
     def __init__(self, provider="CUDAExecutionProvider"):

@@ -1,0 +1,130 @@
+"""Keeps images, and makes their maps when somebody asks for them, once for all who ask at the same time."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from app.errors import DeadlineExceeded, UnknownAttention
+from app.images.preprocess import Prepared
+from app.inference.batcher import Batcher
+from app.maps.record import DamagedRecord, KeptImage, Maps, RecordFormat
+from app.telemetry.metrics import Metrics
+from app.telemetry.stages import Stages
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Bytes(Protocol):
+    """A store, which knows neither images nor maps."""
+
+    async def keep(self, key: str, value: bytes) -> bool: ...
+
+    async def find(self, key: str) -> bytes | None: ...
+
+
+class Places(Protocol):
+    """Those of images in work. A run of the model takes one."""
+
+    def admit(self, images: int, *, deadline: float) -> AbstractContextManager[Callable[[], None]]: ...
+
+
+@dataclass(kw_only=True)
+class Explainer:
+    """Belongs to the event loop."""
+
+    batcher: Batcher
+    store: Bytes
+    new_id: Callable[[], str]
+    records: RecordFormat
+    places: Places
+    run_timeout_s: float  # of a run, whoever waits for it
+    metrics: Metrics
+    _running: dict[str, asyncio.Task[Maps]] = field(default_factory=dict, init=False)
+
+    async def keep(self, image: Prepared, logits: npt.NDArray[np.floating], maps: Maps | None) -> str | None:
+        """The id under which an image is kept, with its `maps` where they are made. None if it cannot be kept.
+
+        `logits` are (classes,), the answer to the image.
+        """
+        id = self.new_id()
+        likely = np.argsort(-logits, kind="stable")[: self.records.explained] if maps is None else maps.classes
+        kept = KeptImage(image=image, classes=tuple(likely.tolist()))
+        if not await self.store.keep(id, self.records.pack_image(kept)):
+            return None
+        if maps is not None:
+            await self.store.keep(_key(id, kept.classes), self.records.pack_maps(maps))
+        return id
+
+    async def find(self, id: str, stages: Stages) -> KeptImage:
+        """Raises UnknownAttention, StoreUnavailable."""
+        with stages.time("store"):
+            kept = await self._read(id, self.records.unpack_image)
+        if kept is None:
+            raise UnknownAttention
+        return kept
+
+    async def maps(self, id: str, kept: KeptImage, classes: Sequence[int], *, deadline: float, stages: Stages) -> Maps:
+        """The maps of a kept image with evidence for `classes` (K): from the store, or made and kept there.
+
+        A caller that leaves, or whose `deadline` (seconds of time.monotonic) passes, ends nobody's run. Raises
+        DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
+        """
+        key = _key(id, classes)
+        with stages.time("store"):
+            if (found := await self._read(key, self.records.unpack_maps)) is not None:
+                return found
+        if key not in self._running:
+            self._running[key] = task = asyncio.create_task(self._make(key, kept, classes, stages))
+            task.add_done_callback(partial(self._made, key))
+        try:
+            async with asyncio.timeout(deadline - time.monotonic()):
+                return await asyncio.shield(self._running[key])
+        except TimeoutError:
+            raise DeadlineExceeded from None
+
+    async def finish(self) -> None:
+        """Wait for the runs that nobody waits for any more."""
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _read(self, key: str, unpack: Callable[[bytes], T]) -> T | None:
+        """None for a value that is missing or damaged."""
+        packed = await self.store.find(key)
+        if packed is None:
+            return None
+        try:
+            return await asyncio.to_thread(unpack, packed)
+        except DamagedRecord:
+            log.warning("the store has %d bytes under an id that are nothing of this model", len(packed))
+            self.metrics.store_failures.labels("get", "damaged").inc()
+            return None
+
+    async def _make(self, key: str, kept: KeptImage, classes: Sequence[int], stages: Stages) -> Maps:
+        deadline = time.monotonic() + self.run_timeout_s
+        with self.places.admit(1, deadline=deadline) as answered:
+            outputs = await self.batcher.run(
+                "explain", kept.image.pixels, classes=classes, deadline=deadline, stages=stages
+            )
+            answered()
+        maps = Maps.of(outputs)
+        await self.store.keep(key, self.records.pack_maps(maps))
+        return maps
+
+    def _made(self, key: str, task: asyncio.Task[Maps]) -> None:
+        del self._running[key]
+        if not task.cancelled():
+            task.exception()  # so that asyncio does not report one for which nobody waits any more
+
+
+def _key(id: str, classes: Sequence[int]) -> str:
+    """Of maps in the store."""
+    return f"{id}/{'-'.join(map(str, classes))}"
