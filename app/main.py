@@ -15,15 +15,15 @@ from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 
-from app.api import huggingface
 from app.api.body.json_reader import JsonReader
 from app.api.description import without_null
 from app.api.drawings import Drawings
 from app.api.parameters import check_query
+from app.api.protocols import huggingface
+from app.api.protocols.v2 import infer
+from app.api.protocols.v2 import model as v2
 from app.api.routes import attention, classify, cover, embed, model, page, probes, report, verify, wall
 from app.api.services import Services
-from app.api.v2 import infer
-from app.api.v2 import model as v2
 from app.backend import Backend
 from app.classifier import Classifier
 from app.door.admission import Admission

@@ -37,7 +37,7 @@ FAULTS = {
         "app/api/body/form.py", "max_files=max_images,", "max_files=max_images + 1,"
     ),
     "number-bound": Fault(  # 256 is taken for a byte, and becomes 0.
-        "app/api/v2/numbers.py", "bytes(json.loads(", "bytes(number % 256 for number in json.loads("
+        "app/api/protocols/v2/numbers.py", "bytes(json.loads(", "bytes(number % 256 for number in json.loads("
     ),
     "page-policy": Fault(  # The page's policy allows scripts in the page.
         "app/api/routes/page.py", "script-src 'self';", "script-src 'self' 'unsafe-inline';"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.api.v2 import numbers
-from app.api.v2.numbers import read_numbers
+from app.api.protocols.v2 import numbers
+from app.api.protocols.v2.numbers import read_numbers
 
 SHAPES = st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple)
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
 
+from app.api.protocols.v2.request import IMAGES
 from app.api.routes.probes import check
 from app.api.services import Services, ServicesDep
-from app.api.v2.request import IMAGES
 from app.door.problems import problems
 from app.errors import UnknownModel
 

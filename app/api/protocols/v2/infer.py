@@ -12,12 +12,12 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.image_request import ImageRequest
 from app.api.image_results import aside_if_many
+from app.api.protocols.v2.head import Head, RequestedOutput, count, flag
+from app.api.protocols.v2.model import VERSION, NamedDep, max_batch, model_name, tensors
+from app.api.protocols.v2.request import HEADER, Expected, read_request
+from app.api.protocols.v2.response import Output, Values, named_classes, respond_with
 from app.api.representation import BINARY
 from app.api.services import Services, ServicesDep
-from app.api.v2.head import Head, RequestedOutput, count, flag
-from app.api.v2.model import VERSION, NamedDep, max_batch, model_name, tensors
-from app.api.v2.request import HEADER, Expected, read_request
-from app.api.v2.response import Output, Values, named_classes, respond_with
 from app.classifier import Outcome, Processed
 from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems

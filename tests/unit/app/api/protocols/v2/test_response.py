@@ -1,11 +1,11 @@
-"""app/api/v2/response.py: tensors in JSON and after it, and classes by name."""
+"""app/api/protocols/v2/response.py: tensors in JSON and after it, and classes by name."""
 
 import json
 
 import numpy as np
 
-from app.api.v2.request import HEADER
-from app.api.v2.response import Output, named_classes, respond_with
+from app.api.protocols.v2.request import HEADER
+from app.api.protocols.v2.response import Output, named_classes, respond_with
 
 VALUES = np.array([[1 / 3, 1e-45, -1.0], [3.4e38, 2.0, 3.0]], np.float32)  # each is kept exactly
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from starlette.responses import Response
 
-from app.api.v2.request import HEADER
+from app.api.protocols.v2.request import HEADER
 
 Values = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
 

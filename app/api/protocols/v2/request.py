@@ -15,8 +15,8 @@ import numpy as np
 from app.api.body.base64_image import decode
 from app.api.body.json_body import JsonBody
 from app.api.body.json_reader import JsonReader
-from app.api.v2.head import Head, InputTensor, count, read_head
-from app.api.v2.numbers import read_numbers
+from app.api.protocols.v2.head import Head, InputTensor, count, read_head
+from app.api.protocols.v2.numbers import read_numbers
 from app.classifier import Image
 from app.errors import MalformedRequest
 from app.images.upload import Upload

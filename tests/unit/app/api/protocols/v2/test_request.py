@@ -1,4 +1,4 @@
-"""app/api/v2/request.py: heads and tensors, in any pieces, and every refusal."""
+"""app/api/protocols/v2/request.py: heads and tensors, in any pieces, and every refusal."""
 
 import asyncio
 import base64
@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.api.body.json_reader import JsonReader
-from app.api.v2.head import Head
-from app.api.v2.request import MAX_HEAD_BYTES, MAX_JSON_BYTES, Expected, read_request
+from app.api.protocols.v2.head import Head
+from app.api.protocols.v2.request import MAX_HEAD_BYTES, MAX_JSON_BYTES, Expected, read_request
 from app.door.admission import Admission
 from app.errors import MalformedRequest
 from app.images.upload import Upload
