@@ -134,17 +134,14 @@ class Batcher:
             self._running.remove(work)
             self._changed.notify_all()
 
-    def wait_for_runs(self, graph: Graph, images: int) -> bool:
-        """Wait until there are images for two runs of so many, one of them of this graph. False if the queue is closed
-        instead.
-        """
+    def wait_for_several(self) -> bool:
+        """Wait until several images wait for labels. False if the queue is closed instead."""
 
-        def waiting() -> bool:
-            same = sum(ticket.graph == graph for ticket in self._waiting)
-            return same >= images and len(self._waiting) >= 2 * images
+        def several() -> bool:
+            return sum(ticket.graph == "classify" for ticket in self._waiting) > 1
 
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or waiting())
+            self._changed.wait_for(lambda: self._closed or several())
             return not self._closed
 
     def close(self) -> None:
@@ -179,7 +176,7 @@ class Batcher:
             return SelfTest(plan=plan) if idle and (plan := model.next_self_test()) else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
-        plan = model.plan(graph, len(same), others=len(waiting) - len(same), running=running)
+        plan = model.plan(graph, len(same), running=running)
         if plan is None:
             return None
         tickets = same[: plan.images]

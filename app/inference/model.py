@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from app.inference.batch_cost import LatencyModel, MemoryModel
 from app.inference.engine import GRAPHS, Classes, Engine, Graph, Images, Outputs, Plan
 from app.inference.known_answer import KnownImage
+from app.inference.streams import GRAPH as STREAMED
 from app.inference.streams import Streams
 from app.machine import resident_memory
 
@@ -46,9 +47,7 @@ class Model:
         self.engine = engine
         self.known = known
         self.max_batch = max_batch
-        self.streams = Streams(
-            count=streams, max_batch=max_batch, known=known, open_engine=open_engine, weights=weights
-        )
+        self.streams = Streams(count=streams, known=known, open_engine=open_engine, weights=weights)
         self._memory = MemoryModel(allowed=math.inf, before=0)  # until the warm-up
         self._latency = {graph: LatencyModel(max_batch=max_batch, streams=streams) for graph in GRAPHS}
         self._checked: set[tuple[Graph, int]] = set()
@@ -76,27 +75,23 @@ class Model:
                 self._fit()
         self._memory.report(largest=self.sizes("explain")[-1], wanted=wanted)
 
-    def plan(self, graph: Graph, waiting: int, *, others: int = 0, running: Sequence[Plan] = ()) -> Plan | None:
-        """The next run, when at least one image waits for this graph and `others` for the other. None while it has to
-        wait for a run under way: on all cores a run is alone.
+    def plan(self, graph: Graph, waiting: int, *, running: Sequence[Plan] = ()) -> Plan | None:
+        """The next run, when at least one image waits for this graph. None while it has to wait for a run under way: on
+        all cores a run is alone.
 
-        With streams a single image has all cores, and several are run side by side: more than one on a stream where
-        enough wait for all that are free. Until the streams of this graph are open, one image follows another. An
-        engine that pads nothing gets one of the sizes.
+        With streams a single image has all cores, and several that wait for labels are run side by side. Until the
+        streams are open, one image follows another. An engine that pads nothing gets one of the sizes.
         """
         if not all(run.streams for run in running):
             return None
-        if waiting + others + len(running) > 1:  # there is something to share the cores with
-            most = self.streams.images[-1]
-            enough = waiting >= most and waiting + others >= most * (self.streams.count - len(running))
-            if plan := self.streams.plan(graph, most if enough else 1) or self.streams.plan(graph, 1):
-                return plan
+        several = waiting + len(running) > 1  # there is something to share the cores with
+        if several and graph == STREAMED and (plan := self.streams.plan()):
+            return plan
         return None if running else self._alone(graph, waiting)
 
     def split(self, plan: Plan, images: int) -> Plan:
         """A run of at most so many images in place of `plan`: some have left, or memory was short."""
-        one = self.streams.plan(plan.graph, 1) if plan.streams else None
-        return one or self._alone(plan.graph, images)
+        return self._alone(plan.graph, images)
 
     def run(self, plan: Plan, images: Images, classes: Classes = ()) -> Outputs:
         """Outputs for as many `images` as planned, each uint8 (height, width, 3), and the `classes` to explain. As
@@ -119,20 +114,16 @@ class Model:
         self.known.check(graph, outputs, provider=self.engine.provider)
         self._checked.add((graph, size))
 
-    def open_streams(self, graph: Graph, images: int) -> bool:
-        """Open streams for so many images, as `Streams.open` does. Where that fails for single images, images are run
-        one by one from now on.
-        """
-        opened = self.streams.open(graph, images, memory=self._memory)
-        if self.streams.count == 1:
+    def open_streams(self) -> None:
+        """As `Streams.open` does. Where that fails, images are run one by one from now on."""
+        if not self.streams.open(memory=self._memory):
             self._do_without_streams()
-        return opened
 
     def next_self_test(self, *, running: Sequence[Plan] = ()) -> Plan | None:
         """A run of the known image: each graph in each way in which images are run, in turn. None while it has to wait
         for a run under way, as in `plan`. Belongs to one thread at a time.
         """
-        tests = self.streams.plans()
+        tests = [plan] if (plan := self.streams.plan()) else []
         if not running:
             tests += [Plan(graph, 1) for graph in GRAPHS]
         if not tests or not all(run.streams for run in running):
@@ -154,15 +145,11 @@ class Model:
 
     def best_batch(self, graph: Graph) -> int:
         """Most images worth running at once."""
-        if self.streams.count > 1:
-            return self.streams.count * self.streams.images[-1]
-        return self._latency[graph].best
+        return self.streams.count if self.streams.count > 1 else self._latency[graph].best
 
     def allows(self, plan: Plan) -> bool:
         """Whether this is still to be run as planned: memory may have been too short for it since."""
-        if plan.streams:
-            return self.streams.plan(plan.graph, plan.images) is not None
-        return plan.images <= self.sizes(plan.graph)[-1]
+        return plan.streams is not None or plan.images <= self.sizes(plan.graph)[-1]
 
     def expected(self, plan: Plan) -> float:
         """Seconds that a run will take, with runs on all streams beside one on a stream. As far as is known: 0 where
@@ -171,9 +158,7 @@ class Model:
         return self._latency[plan.graph].expected(self._at_once(plan))
 
     def forbid(self, graph: Graph, images: int) -> int:
-        """Make no batch of this size or larger any more, on streams or off. The largest that is left, 1 at least."""
-        if images > 1:
-            self.streams.close(images)
+        """Make no batch of this size or larger any more. The largest that is left, 1 at least."""
         largest = self._latency[graph].forbid(images)
         self.engine.forget(graph, largest)
         return largest
@@ -221,7 +206,7 @@ class Model:
         if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:
             self._measure("classify", 1, runs=1)
         if self._on_a_stream() < STREAMS_PAY_S:
-            self.streams.close(1)
+            self.streams.close()
             del self.engine  # or its weights would be in memory twice
             self.engine = self.streams.open_engine()
             for graph in GRAPHS:
@@ -232,7 +217,7 @@ class Model:
 
     def _do_without_streams(self) -> None:
         """Run one image after another, which is what the engine is for."""
-        self.streams.close(1)
+        self.streams.close()
         for latency in self._latency.values():
             latency.forbid(2)
 
@@ -242,7 +227,7 @@ class Model:
 
     def _fit(self) -> None:
         """Forbid batches, and streams, that do not fit into the memory. A single image is always allowed."""
-        if self.streams.count > 1 and not self.streams.has_room(1, memory=self._memory):
+        if self.streams.count > 1 and not self.streams.has_room(memory=self._memory):
             self._do_without_streams()
         if too_large := [size for size in self.sizes("explain")[1:] if not self._memory.fits(size)]:
             for graph in GRAPHS:

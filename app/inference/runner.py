@@ -19,7 +19,7 @@ import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
 from app.inference.batcher import Batcher, SelfTest, Ticket, answer
-from app.inference.engine import GRAPHS, Graph, Outputs, Plan, fault_of
+from app.inference.engine import Graph, Outputs, Plan, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.lifecycle import Lifecycle
@@ -103,15 +103,13 @@ class Runner:
         if model.streams.count > 1:
             for _ in range(model.streams.count - 1):
                 self._start_thread(self._serve)
-            for graph in GRAPHS:
-                self._start_thread(partial(self._open_streams, graph))
+            self._start_thread(self._open_streams)
         self._serve()
 
-    def _open_streams(self, graph: Graph) -> None:
-        """Wait for each number of images until there is use for it: only then are streams worth their memory."""
-        for images in self._model.streams.images:
-            if not (self.batcher.wait_for_runs(graph, images) and self._model.open_streams(graph, images)):
-                return
+    def _open_streams(self) -> None:
+        """Wait until there is use for them: only then are streams worth their memory."""
+        if self.batcher.wait_for_several():
+            self._model.open_streams()
 
     def _serve(self) -> None:
         while (work := self.batcher.take(self._model)) is not None:

@@ -71,8 +71,8 @@ FAULTS = {
     ),
     "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
         "app/inference/streams.py",
-        "                        self.known.check(graph, outputs, provider=engine.provider)\n",
-        "                        outputs\n",
+        "                    self.known.check(GRAPH, outputs, provider=engine.provider)\n",
+        "                    outputs\n",
     ),
     "wrong-row": Fault(  # Every image of a batch gets the outputs of the first.
         "app/inference/runner.py", "{name: array[i] for name", "{name: array[0] for name"

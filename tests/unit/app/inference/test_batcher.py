@@ -23,11 +23,11 @@ class FakeModel:
         self.streams = streams
         self.planned: list[tuple[str, int]] = []
 
-    def plan(self, graph: str, waiting: int, *, others: int, running: list[Plan]) -> Plan | None:
+    def plan(self, graph: str, waiting: int, *, running: list[Plan]) -> Plan | None:
         self.planned.append((graph, waiting))
         if not all(run.streams for run in running):
             return None
-        if self.streams and waiting + others + len(running) > 1:
+        if self.streams and waiting + len(running) > 1:
             return Plan(graph, 1, ENGINE)
         return None if running else Plan(graph, 1 if self.streams else min(waiting, 2))
 
@@ -113,8 +113,8 @@ async def test_a_failure_answers_all_images_that_wait_or_run(callers):
     assert str((await callers.errors())[-1]) == "It broke."
 
 
-async def test_images_on_streams_are_taken_side_by_side_whatever_their_graph(callers):
-    await callers.put("classify", "explain", "classify")
+async def test_images_on_streams_are_taken_side_by_side(callers):
+    await callers.put("classify", "classify", "classify")
     assert [callers.take_beside(STREAMS) for _ in range(2)] == [[0], [1]]
     callers.batcher.done(callers.taken[0])
     assert callers.take_beside(STREAMS) == [2]  # alone in the queue, but beside the second
@@ -134,16 +134,14 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
     assert not (await on_all_cores).plan.streams
 
 
-async def test_two_runs_of_a_size_are_waited_for_until_the_queue_is_closed(callers):
+async def test_several_images_that_want_labels_are_waited_for_until_the_queue_is_closed(callers):
+    several = await waiting(callers.batcher.wait_for_several)
+    await callers.put("classify", "explain", "explain")
+    assert not several.done()
     await callers.put("classify")
-    sizes = [("classify", 1), ("explain", 1), ("classify", 2)]
-    runs = {size: await waiting(callers.batcher.wait_for_runs, *size) for size in sizes}
-    for put, ready in (("classify", sizes[0]), ("explain", sizes[1]), ("explain", sizes[2])):
-        assert not runs[ready].done()
-        await callers.put(put)
-        assert await runs[ready]
+    assert await several
     callers.batcher.close()
-    assert not callers.batcher.wait_for_runs("classify", 1)
+    assert not callers.batcher.wait_for_several()
 
 
 async def test_a_closed_batcher_gives_out_waiting_images_and_then_ends(callers):

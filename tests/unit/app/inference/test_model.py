@@ -183,80 +183,52 @@ def test_a_slow_first_run_does_not_decide_that_there_are_streams(with_streams, w
 def test_until_streams_are_open_images_are_run_one_by_one_and_then_side_by_side(with_streams, streams, watched, images):
     with_streams.warm_up(PLENTY)
     assert {size for _, size in watched.runs} == {1}
-    alone, beside = Plan("explain", 1), Plan("explain", 1, streams)
-    assert [with_streams.plan("explain", waiting) for waiting in (1, 5)] == [alone, alone]
-    assert with_streams.open_streams("explain", 1)
-    assert with_streams.plan("classify", 5) == Plan("classify", 1)
-    assert with_streams.plan("explain", 1) == alone
-    for waiting in ({"waiting": 5}, {"waiting": 1, "others": 1}, {"waiting": 1, "running": [beside]}):
-        assert with_streams.plan("explain", **waiting) == beside
+    alone, beside = Plan("classify", 1), Plan("classify", 1, streams)
+    assert [with_streams.plan("classify", waiting) for waiting in (1, 5)] == [alone, alone]
+    with_streams.open_streams()
+    assert with_streams.plan("classify", 1) == alone
+    for waiting in ({"waiting": 5}, {"waiting": 1, "running": [beside]}):
+        assert with_streams.plan("classify", **waiting) == beside
     on_all_cores, on_a_stream = (with_streams.run(plan, images[:1]) for plan in (alone, beside))
     assert on_all_cores.keys() == on_a_stream.keys()
     for name, rows in on_all_cores.items():
         assert rows == pytest.approx(on_a_stream[name], abs=1e-4), name
-    assert ("explain", 2) in {(row.graph, row.batch) for row in with_streams.latency()}
-    assert {with_streams.best_batch(graph) for graph in GRAPHS} == {8}
-
-
-@pytest.mark.parametrize(
-    ("waiting", "others", "running", "images"),
-    [(4, 0, 0, 1), (7, 0, 0, 1), (8, 0, 0, 4), (4, 4, 0, 4), (3, 9, 1, 1), (3, 0, 1, 1), (4, 0, 1, 4)],
-)
-def test_a_stream_has_several_images_where_as_many_wait_for_each_that_is_free(
-    with_streams, streams, images, waiting, others, running
-):
-    for size in with_streams.streams.images:
-        assert with_streams.open_streams("classify", size)
-    plan = with_streams.plan("classify", waiting, others=others, running=[Plan("classify", 1, streams)] * running)
-    assert plan == Plan("classify", images, streams)
-    assert len(with_streams.run(plan, *with_streams.known.inputs(images))["logits"]) == images
-    assert streams.runs[-1] == ("classify", images)
-
-
-def test_a_run_on_a_stream_has_at_most_the_images_that_the_settings_allow(watched):
-    small = model_of(DEMO_BUNDLE, watched, streams=2, max_batch=2)
-    assert small.streams.images == [1, 2]
+    assert ("classify", 2) in {(row.graph, row.batch) for row in with_streams.latency()}
+    assert {with_streams.best_batch(graph) for graph in GRAPHS} == {2}
 
 
 def test_all_that_runs_images_is_tested_in_turn(with_streams, streams):
-    with_streams.open_streams("classify", 4)
+    with_streams.open_streams()
     tests = [with_streams.next_self_test() for _ in range(6)]
     assert tests[:3] == tests[3:]
-    assert set(tests) == {Plan("classify", 1), Plan("explain", 1), Plan("classify", 4, streams)}
+    assert set(tests) == {Plan("classify", 1), Plan("explain", 1), Plan("classify", 1, streams)}
     streams.after = off
     with_streams.probe(Plan("classify", 1))
     with pytest.raises(WrongAnswer):
-        with_streams.probe(Plan("classify", 4, streams))
+        with_streams.probe(Plan("classify", 1, streams))
 
 
 def test_a_run_on_all_cores_is_alone(with_streams, streams):
-    on_all_cores, on_a_stream = Plan("classify", 1), Plan("classify", 1, streams)
-    assert with_streams.plan("explain", 9, running=[on_a_stream]) is None  # whose streams are not open
-    assert with_streams.open_streams("explain", 1)
-    assert with_streams.plan("explain", 9, running=[on_a_stream])
-    assert with_streams.plan("explain", 9, running=[on_a_stream, on_all_cores]) is None
+    on_all_cores, on_a_stream = Plan("explain", 1), Plan("classify", 1, streams)
+    with_streams.open_streams()
+    assert with_streams.plan("explain", 9) == on_all_cores
+    assert with_streams.plan("explain", 9, running=[on_a_stream]) is None
+    assert with_streams.plan("classify", 9, running=[on_a_stream]) == on_a_stream
+    assert with_streams.plan("classify", 9, running=[on_a_stream, on_all_cores]) is None
     assert with_streams.next_self_test(running=[on_a_stream]).streams
     assert with_streams.next_self_test(running=[on_all_cores]) is None
 
 
 def test_a_run_on_a_stream_is_expected_to_take_as_long_as_all_that_run_beside_it(with_streams, streams):
     with_streams.warm_up(PLENTY)
-    assert with_streams.expected(Plan("explain", 4, streams)) >= 4 * with_streams.expected(Plan("explain", 1))
+    assert with_streams.expected(Plan("classify", 1, streams)) >= 2 * with_streams.expected(Plan("classify", 1))
 
 
-@pytest.mark.parametrize(("open", "fails"), [([], 1), ([1, 4], 1), ([1], 4)])
-def test_streams_that_have_failed_with_one_graph_are_not_kept_for_the_other_and_those_for_less_go_on(
-    with_streams, streams, open, fails
-):
-    for images in open:
-        assert with_streams.open_streams("classify", images)
+def test_streams_that_compute_wrong_numbers_are_not_kept(with_streams, streams):
     streams.after = off
-    assert not with_streams.open_streams("explain", fails)
-    streams.after = lambda graph, outputs: None
-    assert not with_streams.open_streams("classify", fails)
-    assert not with_streams.allows(Plan("classify", 4, streams))
-    alone = Plan("classify", 1, streams if fails > 1 else None)
-    assert with_streams.plan("classify", 8) == with_streams.split(Plan("classify", 4, streams), 4) == alone
+    with_streams.open_streams()
+    assert with_streams.streams.count == 1
+    assert with_streams.plan("classify", 8) == Plan("classify", 1)
 
 
 @pytest.mark.parametrize(("allowed", "count"), [(140, 2), (139, 1)])
@@ -267,15 +239,12 @@ def test_there_are_no_streams_without_memory_for_them(with_streams, allowed, cou
 
 
 @pytest.mark.usefixtures("growing")
-def test_a_graph_whose_streams_do_not_fit_beside_those_of_the_other_has_none(
-    with_streams, streams, monkeypatch, caplog
+def test_streams_that_do_not_fit_any_more_when_they_are_wanted_are_not_opened(
+    with_streams, open_engine, monkeypatch, caplog
 ):
     with_streams.warm_up(140 * MIB)
-    assert with_streams.open_streams("explain", 1)
-    assert not with_streams.open_streams("explain", 4)  # 70 + 30 + 8 * 20 are needed
-    assert "memory: streams of the graph explain do not fit, with 4 images per run" in caplog.text
     monkeypatch.setattr("app.inference.streams.resident_memory", lambda: 120 * MIB)
-    assert not with_streams.open_streams("classify", 1)
-    assert with_streams.plan("explain", 5) == Plan("explain", 1, streams)
+    with_streams.open_streams()
+    assert not open_engine.called
     assert with_streams.plan("classify", 5) == Plan("classify", 1)
-    assert "memory: streams of the graph classify do not fit, with 1 images per run" in caplog.text
+    assert "memory: streams do not fit, so images run one by one" in caplog.text

@@ -123,33 +123,15 @@ async def test_images_that_wait_for_streams_are_run_side_by_side(engine, lifecyc
     on_streams.met = both_run
     async with running(engine, lifecycle, streams=2, open_engine=lambda **_: on_streams) as runner:
         first = await held(engine, runner)
-        assert not engine.model.streams.plans()  # for a single image they would only take memory
+        assert not engine.model.streams.plan()  # for a single image they would only take memory
         rest = start_all(runner, 1, 2, 3, 4)
-        await until(engine.model.streams.plans)
+        await until(engine.model.streams.plan)
         engine.gate.set()
         answers = await asyncio.gather(first, *rest)
     assert [answer["logits"].tolist() for answer in answers] == [[0], [1], [2], [3], [4]]
     assert all(len(pixels) == 1 for _, pixels in on_streams.batches)
     assert both_run.broken is False
     assert len(engine.threads | on_streams.threads) == 2
-
-
-@pytest.mark.parametrize(("fits", "alone"), [(4, 0), (3, 8)])
-async def test_a_run_on_a_stream_has_several_images_if_there_is_memory_for_them(engine, lifecycle, fits, alone):
-    on_streams = FakeEngine()
-    on_streams.fits = fits
-    on_streams.gate.clear()
-    async with running(engine, lifecycle, streams=2, open_engine=lambda **_: on_streams) as runner:
-        first = await held(engine, runner)
-        rest = start_all(runner, *range(1, 9))
-        await until(lambda: {plan.images for plan in engine.model.streams.plans()} == {1, 4})
-        engine.gate.set()
-        await until(lambda: len(on_streams.batches) == 2)
-        on_streams.gate.set()
-        answers = await asyncio.gather(first, *rest)
-    assert [answer["logits"].tolist() for answer in answers] == [[value] for value in range(9)]
-    assert [len(pixels) for _, pixels in on_streams.batches] == [4, 4] + [1] * alone
-    assert engine.model.streams.images == ([1] if alone else [1, 4])  # from now on
 
 
 async def test_where_streams_do_not_open_images_are_run_one_by_one(engine, lifecycle, caplog):
@@ -161,7 +143,7 @@ async def test_where_streams_do_not_open_images_are_run_one_by_one(engine, lifec
         engine.gate.set()
         await asyncio.gather(first, *rest)
     assert engine.batches == [("classify", [0]), ("classify", [1]), ("classify", [2])]
-    assert "the graph classify has no streams with 1 images per run: no memory" in caplog.text
+    assert "there are no streams, so images run one by one: no memory" in caplog.text
     assert lifecycle.reason is None
 
 
