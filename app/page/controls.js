@@ -1,7 +1,8 @@
 // The form beside the map. Every control shows the state and changes it.
 
 import { byId, element } from "./element.js";
-import { changesTo, isOfLabel, keyOf } from "./maps.js";
+import { LabelField } from "./label_field.js";
+import { changesTo, isOfLabel } from "./maps.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
@@ -25,12 +26,23 @@ export class Controls {
   #form = byId("controls");
   #layer;
   #head;
-  #classes = []; // of each: what the server knows it by, and its label
+  #classes;
+  #likely = []; // indices of classes, the most likely first
+  #label;
+  #against;
 
   /** `shape`: {layers, heads} of the model. */
-  constructor(state, shape) {
+  constructor(state, shape, classes) {
     this.#state = state;
     this.#shape = shape;
+    this.#classes = classes;
+    const { label, against } = this.#form.elements;
+    this.#label = new LabelField(label, { classes, choose: (key) => this.#compare({ label: key }) });
+    this.#against = new LabelField(against, {
+      classes,
+      none: "no second label",
+      choose: (key) => this.#compare({ against: key }),
+    });
     this.#layer = new Stepper(byId("layer"), "Layer", (layer) => state.set({ layer }));
     this.#head = new Stepper(byId("head"), "Head", (head) => state.set({ head }));
     this.#form.addEventListener("input", ({ target }) => this.#apply(target));
@@ -38,9 +50,9 @@ export class Controls {
     state.addEventListener("change", () => this.show());
   }
 
-  /** The classes that the server keeps evidence for: [{index, label}], the most likely first. */
-  set classes(classes) {
-    this.#classes = classes.map((one) => [keyOf(one, classes), one.label]);
+  /** The classes that are offered first: [{index}], the most likely before the others. */
+  set likely(predictions) {
+    this.#likely = predictions.map(({ index }) => index);
     this.show();
   }
 
@@ -58,12 +70,12 @@ export class Controls {
     this.#head.show(values.head, { count: oneRow ? heads : 0, names: oneRow ? HEAD_NAMES : [] });
     byId("head").hidden = ofLabel;
     byId("why").hidden = !ofLabel;
-    this.#offer("label", this.#classes);
-    this.#offer("against", [["", "no second label"], ...this.#classes.filter(([key]) => key !== this.#label)]);
+    this.#label.show(this.#key, this.#likely);
+    this.#against.show(values.against, this.#likely);
     this.#offer("colormap", [["", signed ? "diverging" : "viridis"], ...COLORMAPS.slice(signed ? 0 : 1).map((c) => [c, c])]);
     for (const control of this.#form.elements) {
-      if (!(control.name in values)) continue;
-      const value = control.name === "label" ? this.#label : values[control.name];
+      if (!(control.name in values) || control.list) continue;
+      const value = values[control.name];
       if (control.type === "radio") control.checked = control.value === value;
       else if (control.type === "checkbox") control.checked = value === "true";
       else control.value = value;
@@ -71,8 +83,15 @@ export class Controls {
     byId("alpha-value").textContent = `${Math.round(Number(values.alpha) * 100)} %`;
   }
 
-  get #label() {
-    return this.#state.values.label || this.#classes[0]?.[0] || "";
+  /** Of the class that is explained. */
+  get #key() {
+    return this.#state.values.label || (this.#likely.length ? this.#classes.key(this.#likely[0]) : "");
+  }
+
+  /** A label is never compared with itself. */
+  #compare(changes) {
+    const { label = this.#key, against = this.#state.values.against } = changes;
+    this.#state.set(against === label ? { ...changes, against: "" } : changes);
   }
 
   #offer(name, choices) {
@@ -83,10 +102,9 @@ export class Controls {
   }
 
   #apply(control) {
-    if (!(control.name in this.#state.values)) return;
+    if (!(control.name in this.#state.values) || control.list) return;
     const value = control.type === "checkbox" ? String(control.checked) : control.value;
     const changes = control.name === "method" ? changesTo(value, this.#state.values) : { [control.name]: value };
-    if (control.name === "label" && this.#state.values.against === value) changes.against = "";
     this.#state.set(changes);
   }
 }

@@ -61,6 +61,7 @@ export class Cover {
         byId("cover-status").textContent = summary(measured);
         byId("outcome").replaceChildren(labels(measured), effects(measured));
       },
+      busy: (said) => (byId("cover-status").textContent = said),
       fail: (problem) => {
         this.#clear();
         byId("cover-status").textContent = problem.message;

@@ -53,6 +53,7 @@ export class Heatmap extends EventTarget {
         return [await blob(mapAddress(values, "png", numbers.limits), { signal }), numbers];
       },
       show: ([png, numbers]) => this.#show(png, numbers, values),
+      busy: (said) => this.#say(said),
       fail: (problem) => this.#fail(problem),
     });
   }
@@ -91,12 +92,17 @@ export class Heatmap extends EventTarget {
 
   #fail(problem) {
     this.#stage.ariaBusy = "false";
-    byId("about-map").hidden = this.#pane.hidden = true;
     const gone = problem.status === 404;
-    byId("trouble").textContent = gone ? GONE : problem.message;
-    byId("trouble").hidden = false;
+    this.#say(gone ? GONE : problem.message);
     byId("work").classList.toggle("gone", gone);
     this.dispatchEvent(new Event("fail"));
+  }
+
+  /** A sentence in place of the map. */
+  #say(sentence) {
+    byId("about-map").hidden = this.#pane.hidden = true;
+    byId("trouble").textContent = sentence;
+    byId("trouble").hidden = false;
   }
 
   #showOriginal() {

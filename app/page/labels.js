@@ -1,24 +1,27 @@
 // The most likely labels, with bars. A click on one shows the evidence for it.
 
 import { breakable, byId, element } from "./element.js";
-import { isOfLabel, keyOf } from "./maps.js";
+import { isOfLabel } from "./maps.js";
 import { percent } from "./numbers.js";
 
 export class Labels {
   #state;
+  #classes;
 
-  constructor(state) {
+  constructor(state, classes) {
     this.#state = state;
+    this.#classes = classes;
     state.addEventListener("change", () => this.#mark());
   }
 
   /** `predictions`: [{label, index, score}], the most likely first. */
   show(predictions) {
-    byId("labels").replaceChildren(...predictions.map((one) => this.#row(one, keyOf(one, predictions))));
+    byId("labels").replaceChildren(...predictions.map((one) => this.#row(one)));
     this.#mark();
   }
 
-  #row({ label, score }, key) {
+  #row({ label, index, score }) {
+    const key = this.#classes.key(index);
     const bar = element("span", { class: "bar" });
     bar.style.setProperty("--share", score);
     const choose = () => {

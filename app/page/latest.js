@@ -3,20 +3,33 @@
 
 export const DEBOUNCE_MS = 60; // a slider changes many times a second; only the value it rests on is loaded
 
+const TRIES = 6; // of a request to a server that is full and says when to come again
+
 export class Latest {
   #controller = new AbortController();
 
-  /** `load(signal)` after `waitMs`, then `show` with its result, or `fail` with the Problem. */
-  async run({ load, show, fail, waitMs = 0 }) {
+  /** `load(signal)` after `waitMs`, then `show` with its result, or `fail` with the Problem. While the server is full it
+   * is loaded again, and `busy` is called with a sentence.
+   */
+  async run({ load, show, fail, busy = () => {}, waitMs = 0 }) {
     this.cancel();
     const { signal } = (this.#controller = new AbortController());
-    if (waitMs) await new Promise((resolve) => setTimeout(resolve, waitMs));
-    if (signal.aborted) return;
-    try {
-      const loaded = await load(signal);
-      if (!signal.aborted) show(loaded);
-    } catch (error) {
-      if (!signal.aborted) fail(error);
+    for (let tries = 1, pauseMs = waitMs; ; tries++) {
+      if (pauseMs) await new Promise((resolve) => setTimeout(resolve, pauseMs));
+      if (signal.aborted) return;
+      try {
+        const loaded = await load(signal);
+        if (!signal.aborted) show(loaded);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        if (!error.retryAfter || tries === TRIES) {
+          fail(error);
+          return;
+        }
+        pauseMs = 1000 * error.retryAfter;
+        busy(`The server is busy. It is asked again in ${error.retryAfter} s.`);
+      }
     }
   }
 
@@ -26,11 +39,11 @@ export class Latest {
 }
 
 /** `load(values, signal)` again whenever one of the `names` changes, then `show(loaded, values)` or `fail(problem)`. */
-export function follow(state, names, { load, show, fail, waitMs = DEBOUNCE_MS }) {
+export function follow(state, names, { load, show, fail, busy, waitMs = DEBOUNCE_MS }) {
   const latest = new Latest();
   state.addEventListener("change", ({ detail }) => {
     const values = state.values;
     if (!values.id || !names.some((name) => detail.has(name))) return;
-    latest.run({ waitMs, load: (signal) => load(values, signal), show: (loaded) => show(loaded, values), fail });
+    latest.run({ waitMs, load: (signal) => load(values, signal), show: (loaded) => show(loaded, values), fail, busy });
   });
 }

@@ -1,6 +1,7 @@
 // Builds the page from its parts.
 
 import { ROOT, fetchLinks, json } from "./api.js";
+import { Classes } from "./classes.js";
 import { Controls } from "./controls.js";
 import { Cover } from "./cover.js";
 import { byId, element } from "./element.js";
@@ -38,8 +39,9 @@ async function main() {
   const state = new State({ method: shape.labels.length ? "evidence" : "class_token" });
   document.body.classList.toggle("headless", !shape.labels.length);
   const queue = new Queue(shape);
-  const controls = new Controls(state, shape);
-  const labels = new Labels(state);
+  const classes = new Classes(shape.labels);
+  const controls = new Controls(state, shape, classes);
+  const labels = new Labels(state, classes);
   const heatmap = new Heatmap(state);
   new Wall(state, shape);
   showReport(state, shape, ({ predictions }) => {
@@ -57,8 +59,9 @@ async function main() {
 
   function label(id, predictions) {
     labelled = id;
-    labels.show(predictions);
-    controls.classes = predictions;
+    const likely = [...predictions].sort((a, b) => b.score - a.score); // a report has its own label first
+    labels.show(likely);
+    controls.likely = likely;
   }
 
   function choose({ id, predictions = [], image }) {

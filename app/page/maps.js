@@ -12,9 +12,6 @@ const CHOICE = {
 export const isMethod = (name) => Object.hasOwn(CHOICE, name);
 /** Evidence, positive or not, is for one label; attention is the same for all. */
 export const isOfLabel = (method) => CHOICE[method].includes("label");
-/** What the server knows a class by, of the `classes` of an image. It takes a text for a name first, then for an index. */
-export const keyOf = ({ index, label }, classes) =>
-  classes.some((other) => other.index !== index && other.label === String(index)) ? label : String(index);
 /** What changes with the method. The layer stays, unless attention follows evidence or the other way round. */
 export const changesTo = (method, before) => ({
   method,

@@ -24,6 +24,7 @@ export function showReceipt(state) {
       const patches = fixed(receipt.patches, 3, { plus: true });
       byId("receipt-status").textContent = `Patches contribute ${patches} to ${subject(label, against)} directly.`;
     },
+    busy: (said) => (byId("receipt-status").textContent = said),
     fail: (problem) => {
       byId("receipt").replaceChildren();
       byId("receipt-status").textContent = problem.message;

@@ -46,6 +46,7 @@ export class Verification {
     this.#measuring.run({
       load: (signal) => json(this.#address, { method: "POST", signal }),
       show: (measured) => this.#show(measured),
+      busy: (said) => (byId("verify-status").textContent = said),
       fail: (problem) => this.#finish(problem.message),
     });
   }

@@ -25,6 +25,7 @@ export class Wall {
         return [await blob(wallAddress(values, "png", layout.limits), { signal }), layout];
       },
       show: ([png, layout], values) => this.#show(png, layout, values.colormap),
+      busy: (said) => (byId("wall-status").textContent = said),
       fail: (problem) => {
         this.#wall.hidden = byId("wall-ramp").hidden = true;
         byId("wall-status").textContent = problem.message;

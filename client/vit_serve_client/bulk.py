@@ -48,9 +48,10 @@ class Bulk:
         self._answered = time.monotonic()  # when the service last answered
         self._told = False  # since then, that there is no answer
         self.model = self._patiently(self.client.model)
-        self._ask = partial(self.client.embed_all, attention=self.maps is not None)
+        attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
+        self._ask = partial(self.client.embed_all, attention=attention)
         if self.model.manifest.labels:
-            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=self.maps is not None)
+            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=attention)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
         """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.

@@ -26,7 +26,7 @@ CONNECTIONS = 16
 ROUNDS = 5
 WARM_UP_SECONDS = 4.0  # of each answer; streams are opened and batch sizes tried meanwhile
 SECONDS = 4.0
-QUERIES = {"labels": "?attention=false", "labels and every map": ""}
+QUERIES = {"labels": "?attention=false", "labels and every map": "?attention=now"}
 
 
 class Round(NamedTuple):

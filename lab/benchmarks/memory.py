@@ -58,5 +58,5 @@ def started(bundle: Path) -> tuple[float, float]:
 def classify(server: Server) -> None:
     """Half of the requests with maps, half without."""
     for number in range(REQUESTS):
-        path = "/classify?attention=false" if number % 2 else "/classify"
+        path = f"/classify?attention={'false' if number % 2 else 'now'}"
         httpx.post(f"{server.url}{path}", content=jpeg(), timeout=60).raise_for_status()

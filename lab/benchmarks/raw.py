@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.bundle import COMBINED_GRAPH, load_bundle
+from app.bundle import load_bundle
 from app.inference.engine import Graph
-from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
+from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.servers.vit import opened
 from tests.support.peak import peak_mib
 
@@ -85,8 +85,7 @@ def of_bundle(folder: Path, graph: Graph) -> Open:
     images = np.random.default_rng(0).integers(0, 256, pixels, dtype=np.uint8)
 
     def open_(runs: int, threads: int) -> Run:
-        path, precision = folder / COMBINED_GRAPH, manifest.precision
-        engine = OpenVinoEngine(graph=path, shapes=manifest.explains, precision=precision, threads=threads)
+        engine = open_engine(folder, threads=threads)
         return lambda batch: engine.run(graph, images[:batch])
 
     return open_

@@ -57,7 +57,7 @@ def measure() -> Rows:
             bundle = random_bundle(folder, variant, precision)
             for what, graph in GRAPHS.items():
                 loops = [searched(of_bundle(bundle, graph)), plain(variant)]
-                cells = row(bundle, loops, "" if graph == "explain" else "?attention=false")
+                cells = row(bundle, loops, f"?attention={'now' if graph == 'explain' else 'false'}")
                 rows.append({"model and answer": f"ViT-{variant}, {precision}, {what}", **cells})
     return rows
 

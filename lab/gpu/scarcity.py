@@ -53,7 +53,7 @@ def started(
     before = used_mib()
     try:
         with running(folder, device=DEVICE, **PATIENT, **settings) as server:
-            request = classify_jpeg()
+            request = classify_jpeg("?attention=now")
             under_load(server, request, seconds / 4, connections=CONNECTIONS)
             with meanwhile or nullcontext():
                 figures = under_load(server, request, seconds / 2, connections=CONNECTIONS)

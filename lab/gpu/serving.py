@@ -15,7 +15,7 @@ from tests.support.pictures import classify_jpeg
 from tests.support.server import PATIENT, Server, running
 
 DEVICE = "cuda"
-QUERIES = {"labels": "attention=false", "labels and maps": "attention=true"}
+QUERIES = {"labels": "attention=false", "labels and maps": "attention=now"}
 CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
 REPLICAS = (2, 4, 8)

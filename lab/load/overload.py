@@ -39,7 +39,7 @@ class Run(NamedTuple):
 
 
 def measure(seconds: float) -> Rows:
-    request = classify_jpeg()
+    request = classify_jpeg("?attention=now")
     runs: dict[float, list[Run]] = {factor: [] for factor in FACTORS}
     peaks = []
     with tempfile.TemporaryDirectory() as temporary, running(random_bundle(Path(temporary), VARIANT)) as server:

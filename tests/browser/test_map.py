@@ -50,6 +50,21 @@ def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
     assert len(numbers) == len(set(numbers)) == 6  # map and wall as numbers and image, receipt, report
 
 
+def test_maps_that_a_busy_server_refuses_are_asked_for_again(page, complaints):
+    busy = {"status": 503, "headers": {"Retry-After": "1"}, "json": {"detail": "The service is full."}}
+    page.route("**/attention/**", lambda route: route.fulfill(**busy), times=4)  # map, wall, receipt, report
+    page.click("[data-sample=star]")
+    said = "The server is busy. It is asked again in 1 s."
+    for place in ("#trouble", "#wall-status", "#receipt-status"):
+        page.locator(place, has_text=said).wait_for()
+    settle(page)
+    for part in ("#wall button", ".receipt", ".lens"):
+        page.locator(part).first.wait_for()
+    assert page.locator("#trouble").is_hidden()
+    assert [complaint[:3] for complaint in complaints] == 4 * ["503"]
+    complaints.clear()
+
+
 def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
     looking.keyboard.press("3")
     looking.locator("#layer input").fill("0")

@@ -17,12 +17,12 @@ class FaultyModel(Model):
     def __init__(self, **options):
         super().__init__(**{**options, "streams": 1})  # a GPU has none
 
-    def run(self, plan, images):
+    def run(self, plan, images, classes=()):
         time.sleep(RUN_S)
         print(RUN_ENDS, flush=True)  # noqa: T201
         if any(image.max() == 0 for image in images):
             raise RuntimeError(STICKY)
-        return self.engine.run(plan.graph, images)
+        return self.engine.run(plan.graph, images, classes)
 
     def warm_up(self, max_memory):
         """Not seconds for each batch size."""

@@ -13,13 +13,13 @@ from tqdm import tqdm
 
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
-from app.inference.device import open_model
 from app.inference.scoring import scores
 from app.maps.covering import cover, filled
 from app.maps.faithfulness import Trial
 from app.maps.record import Maps
-from app.settings import DEMO_BUNDLE, Settings
+from app.settings import DEMO_BUNDLE
 from export.reference import normalised
+from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.maps.methods import METHODS, Chunk, Explained, Values
 from lab.benchmarks.record import Rows
 from model.checkpoints.load import load_checkpoint
@@ -60,7 +60,7 @@ def measure() -> Rows:
 def _chunks() -> Iterator[Chunk]:
     bundle, checkpoint = load_bundle(DEMO_BUNDLE), load_checkpoint(WEIGHTS)
     manifest = bundle.manifest
-    engine = open_model(settings=Settings(device="cpu"), bundle=bundle).engine
+    engine = open_engine(DEMO_BUNDLE)
 
     def score(images: npt.NDArray[np.uint8], label: int) -> npt.NDArray[np.float64]:
         return np.array([scores(row, manifest.score)[label] for row in engine.run("classify", images)["logits"]])

@@ -9,13 +9,13 @@ from tqdm import tqdm
 
 from app.bundle import Manifest, load_bundle
 from app.images.preprocess import preprocess
-from app.inference.device import open_model
 from app.inference.engine import Engine
 from app.maps.choice import Choice, choose
 from app.maps.covering import Fill, cover, filled
 from app.maps.record import Maps
 from app.maps.what_if import WhatIf, as_much, top
-from app.settings import DEMO_BUNDLE, Settings
+from app.settings import DEMO_BUNDLE
+from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.record import Rows
 from model.shapes import Sample, held_out
 
@@ -36,7 +36,7 @@ Numbers = tuple[float, float, bool, float]  # evidence, effect, whether the labe
 
 def measure() -> Rows:
     bundle = load_bundle(DEMO_BUNDLE)
-    engine = open_model(settings=Settings(device="cpu"), bundle=bundle).engine
+    engine = open_engine(DEMO_BUNDLE)
     found: dict[tuple[Fill, str], list[Numbers]] = defaultdict(list)
     for number, sample in enumerate(tqdm(held_out(IMAGES), total=IMAGES, desc="covering")):
         for fill, name, numbers in _covered(sample, engine, bundle.manifest, seed=str(number).encode()):

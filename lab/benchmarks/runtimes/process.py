@@ -70,12 +70,9 @@ def open_vino(model: str, precision: str) -> Prepare:
 
 def ours(bundle: str, engine: str, graph: Graph) -> Prepare:
     """As it is served."""
-    from app.bundle import load_bundle
-    from app.inference.device import open_model
-    from app.settings import Settings
+    from lab.benchmarks.bundle_engine import open_engine
 
-    settings = Settings.model_validate({"device": "cpu", "engine": engine})
-    opened = open_model(settings=settings, bundle=load_bundle(Path(bundle))).engine
+    opened = open_engine(Path(bundle), engine)
 
     def prepare(batch: int) -> Run:
         images = pixels(batch)

@@ -135,7 +135,7 @@ def ours(bundle: Path, graph: str, *groups: str, answer: str = LABELS, engine: s
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
         variables=variables_of(bundle=bundle, engine=engine, log_level="warning", **PATIENT),
-        request=classify_jpeg("?attention=false" if answer == LABELS else ""),
+        request=classify_jpeg("?attention=false" if answer == LABELS else "?attention=now"),
     )
     runtime = RUNTIMES[engine]
     return Contender(

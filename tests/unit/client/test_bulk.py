@@ -52,6 +52,7 @@ def test_a_busy_image_among_others_is_sent_again_alone(service, images):
 
     service.answers["/classify"] = outcome
     assert run(service, images) == (0, named(images))
+    assert {attention for path, attention in service.ways if path == "/classify"} == {"false"}
     asked = Counter(image for _, images, _ in service.asked for image in images)
     assert asked == {**dict.fromkeys((name.encode() for name in named(images)), 1), b"3.png": 3, b"9.png": 2}
 
@@ -248,6 +249,7 @@ def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service,
     folder = images.parent / "maps"
     assert run(service, images, "--maps", str(folder)) == (1, {name: name for name in named(images) if name != "3.png"})
     assert "3.png: The service did not keep the maps of this image." in capsys.readouterr().err
+    assert {attention for path, attention in service.ways if path == "/classify"} == {"now"}  # each map is fetched
     ids.clear()
     assert run(service, images, "--maps", str(folder)) == (0, named(images))
     assert {path.name for path in folder.rglob("*.png")} == {f"{name}.png" for name in named(images)}
