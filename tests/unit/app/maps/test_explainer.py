@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import fields
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
@@ -190,16 +191,16 @@ async def test_maps_that_are_there_already_need_no_run(bench):
 
 async def test_damaged_maps_are_made_again_and_a_damaged_image_is_unknown(bench, monkeypatch, caplog):
     """And neither is read on the event loop."""
+
+    def beside_the_event_loop(records: RecordFormat, packed: bytes, *, unpack: Any) -> Any:
+        with pytest.raises(RuntimeError, match="no running event loop"):
+            asyncio.get_running_loop()
+        return unpack(records, packed)
+
     for name in ("unpack_image", "unpack_maps"):
-
-        def beside_the_event_loop(
-            records: RecordFormat, packed: bytes, unpack: Any = getattr(RecordFormat, name)
-        ) -> Any:
-            with pytest.raises(RuntimeError, match="no running event loop"):
-                asyncio.get_running_loop()
-            return unpack(records, packed)
-
-        monkeypatch.setattr(RecordFormat, name, beside_the_event_loop)
+        monkeypatch.setattr(
+            RecordFormat, name, partialmethod(beside_the_event_loop, unpack=getattr(RecordFormat, name))
+        )
     id = await bench.keep()
     await bench.maps(id)
     (of_maps,) = set(bench.store._values) - {id}
