@@ -157,6 +157,22 @@ def test_maps_are_made_by_the_first_look_and_every_further_look_only_draws(clien
     assert watched.runs == [("classify", 1), ("explain", 1)]
 
 
+def test_labels_and_maps_of_an_image_never_disagree(client, star, watched):
+    """Where the two graphs do, as in int8."""
+
+    def turn(graph, outputs):
+        if graph == "explain":
+            outputs["logits"] *= -1
+
+    watched.after = turn
+    (result,) = client.post("/classify", content=star).json()["results"]
+    labels = [prediction["label"] for prediction in result["predictions"]]
+    report = client.get(f"{result['attention']}/report").json()
+    assert (report["label"], [each["label"] for each in report["predictions"]]) == (labels[0], labels)
+    evidence = client.get(result["attention"], params={"method": "evidence", "format": "json"}).json()
+    assert evidence["label"] == labels[0]
+
+
 def test_maps_of_now_are_made_in_the_same_pass(client, star, watched):
     link = classify(client, star, attention="now")
     assert client.get(f"{link}?method=evidence").status_code == 200
