@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
 from app.api.body.json_images import json_schema, read_json
-from app.api.description import with_one_type
+from app.api.description import not_null
 from app.api.disconnect import cancel_on_disconnect
 from app.api.parameters import Given, P, with_body
 from app.api.representation import BINARY
@@ -58,7 +58,7 @@ def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
     Parameters in a body have no default: generated clients would send it, beside that of the query.
     """
     members = {
-        name: with_one_type({key: value for key, value in schema.items() if key != "default"})
+        name: not_null({key: value for key, value in schema.items() if key != "default"})
         for name, schema in parameters.model_json_schema()["properties"].items()
     }
     return {

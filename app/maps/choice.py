@@ -143,7 +143,8 @@ def check_choice(choice: Choice, manifest: Manifest) -> None:
 
 
 def classes_for(choice: Choice, labels: tuple[str, ...], likely: Sequence[int]) -> tuple[int, ...]:
-    """The classes to explain for a choice: the most `likely` ones, unless it names others. Those then stand first.
+    """The classes to explain for a choice: the most `likely` ones, unless it names others. Those then stand behind as
+    many of these as there is room for, so that a name leads to the same class here and in `find_class`.
 
     Raises InvalidParameter for a label that the model does not have.
     """
@@ -151,10 +152,10 @@ def classes_for(choice: Choice, labels: tuple[str, ...], likely: Sequence[int]) 
         return ()
     top = likely[0] if choice.label is None else _index_of(choice.label, labels, likely)
     named = [top] if choice.against is None else [top, _index_of(choice.against, labels, likely)]
-    if set(named) <= set(likely):
+    others = sorted(set(named) - set(likely))
+    if not others:
         return tuple(likely)
-    others = [index for index in likely if index not in named]
-    return (*dict.fromkeys(named), *others)[: len(likely)]
+    return (*sorted(likely, key=lambda index: index not in named)[: len(likely) - len(others)], *others)
 
 
 def find_class(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:

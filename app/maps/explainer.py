@@ -83,14 +83,14 @@ class Explainer:
         with stages.time("store"):
             if (found := await self._read(key, self.records.unpack_maps)) is not None:
                 return found
-        if key not in self._running:
-            self._running[key] = task = asyncio.create_task(self._make(key, kept, classes, stages))
-            task.add_done_callback(partial(self._made, key))
-        try:
-            async with asyncio.timeout(deadline - time.monotonic()):
-                return await asyncio.shield(self._running[key])
-        except TimeoutError:
-            raise DeadlineExceeded from None
+        if (running := self._running.get(key)) is None:
+            running = self._running[key] = asyncio.create_task(self._make(key, kept, classes, stages))
+            running.add_done_callback(partial(self._made, key))
+        # Unlike shield, it leaves no report by asyncio of a run that fails when nobody waits for it any more.
+        await asyncio.wait([running], timeout=deadline - time.monotonic())
+        if not running.done():
+            raise DeadlineExceeded
+        return running.result()
 
     async def finish(self) -> None:
         """Wait for the runs that nobody waits for any more."""

@@ -96,6 +96,12 @@ FAULTS = {
         "    def succeeded(self) -> None:\n        pass",
     ),
     # Maps, the client, settings, metrics
+    "several-flights": Fault(  # Each of those who ask for an image's maps at once has a run of its own.
+        "app/maps/explainer.py", "(running := self._running.get(key)) is None", "(running := None) is None"
+    ),
+    "maps-of-another": Fault(  # The maps of one image are kept under a key that others have too.
+        "app/maps/explainer.py", "f\"{id}/{'-'.join(map(str, classes))}\"", "f\"{'-'.join(map(str, classes))}\""
+    ),
     "insertion-order": Fault(  # The curve of insertion runs backwards.
         "app/maps/faithfulness.py", "scores=of_orders[1, ::-1]", "scores=of_orders[1]"
     ),

@@ -1,14 +1,16 @@
 """GET /attention and what lies below it through the whole app: what was asked for is what comes back."""
 
-import asyncio
 from io import BytesIO
+from threading import Event
+from unittest.mock import AsyncMock
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from app.maps.record import RecordFormat
 from app.stores.id import new_id
+from model.shapes import LABELS
+from tests.support.engines import Watched
 
 LAYERS, HEADS, GRID = 6, 4, (8, 8)
 
@@ -128,23 +130,125 @@ def test_a_method_without_heads_is_refused_in_a_sentence(client, link, method):
 
 
 @pytest.mark.parametrize("path", ["", "/wall", "/report", "/verify", "/cover?share=0.5"])
-def test_a_value_that_is_no_record_of_this_model_is_unknown(client, path, caplog, monkeypatch):
-    """And is not read on the event loop."""
-    unpack, id, services = RecordFormat.unpack, new_id(), client.app.state.services
-
-    def beside_the_event_loop(records, packed):
-        with pytest.raises(RuntimeError, match="no running event loop"):
-            asyncio.get_running_loop()
-        return unpack(records, packed)
-
-    def damaged() -> float:
-        labels = {"operation": "get", "reason": "damaged"}
-        return services.metrics.registry.get_sample_value("vit_store_failures_total", labels) or 0.0
-
-    monkeypatch.setattr(RecordFormat, "unpack", beside_the_event_loop)
-    client.portal.call(services.store.keep, id, bytes(100_000))
-    before = damaged()
+def test_a_value_that_is_no_image_of_this_model_is_unknown(client, path):
+    id, services = new_id(), client.app.state.services
+    client.portal.call(services.explainer.store.keep, id, bytes(100_000))
     answer = client.request("POST" if path[:2] in ("/v", "/c") else "GET", f"/attention/{id}{path}")
     assert (answer.status_code, answer.json()["type"]) == (404, "urn:vit-serve:problem:unknown-attention")
-    assert damaged() == before + 1
-    assert caplog.text.count("no maps of this model") == 1
+
+
+@pytest.fixture
+def watched(client, monkeypatch) -> Watched:
+    """The engine. What it ran before is forgotten."""
+    model = client.app.state.services.model
+    monkeypatch.setattr(model, "engine", engine := Watched(model.engine))
+    return engine
+
+
+def classify(client, star, **params) -> str:
+    return client.post("/classify", content=star, params=params).json()["results"][0]["attention"]
+
+
+def test_maps_are_made_by_the_first_look_and_every_further_look_only_draws(client, star, watched):
+    link = classify(client, star)
+    assert watched.runs == [("classify", 1)]
+    for path in ("?method=evidence", "", "/wall", "/report", "?format=npy"):
+        assert client.get(link + path).status_code == 200
+    assert watched.runs == [("classify", 1), ("explain", 1)]
+
+
+def test_labels_and_maps_of_an_image_never_disagree(client, star, watched):
+    """Where the two graphs do, as in int8."""
+
+    def turn(graph, outputs):
+        if graph == "explain":
+            outputs["logits"] *= -1
+
+    watched.after = turn
+    (result,) = client.post("/classify", content=star).json()["results"]
+    labels = [prediction["label"] for prediction in result["predictions"]]
+    report = client.get(f"{result['attention']}/report").json()
+    assert (report["label"], [each["label"] for each in report["predictions"]]) == (labels[0], labels)
+    evidence = client.get(result["attention"], params={"method": "evidence", "format": "json"}).json()
+    assert evidence["label"] == labels[0]
+
+
+def test_maps_of_now_are_made_in_the_same_pass(client, star, watched):
+    link = classify(client, star, attention="now")
+    assert client.get(f"{link}?method=evidence").status_code == 200
+    assert watched.runs == [("explain", 1)]
+
+
+def test_attention_is_true_false_or_now(client, star):
+    refused = client.post("/classify?attention=later", content=star)
+    assert (refused.status_code, refused.json()["type"]) == (422, "urn:vit-serve:problem:invalid-parameter")
+    assert "Input should be true, false or now" in refused.text
+    for text, kept in {"1": True, "no": False, "now": True}.items():
+        (result,) = client.post("/classify", params={"attention": text}, content=star).json()["results"]
+        assert ("id" in result) == kept, text
+
+
+@pytest.mark.parametrize("path", ["", "/wall"])
+def test_a_client_that_has_the_picture_needs_no_maps(client, star, watched, path):
+    link = classify(client, star)
+    etag = client.get(link + path).headers["etag"]
+    services = client.app.state.services
+    (of_maps,) = [key for key in services.explainer.store._values if key.startswith(link[-22:] + "/")]
+    del services.explainer.store._values[of_maps]
+    runs = len(watched.runs)
+    assert client.get(link + path, headers={"if-none-match": etag}).status_code == 304
+    assert len(watched.runs) == runs
+    assert client.get(link + path).headers["etag"] == etag
+
+
+@pytest.mark.parametrize(
+    ("asked", "label", "against"),
+    [
+        *(({"label": index}, label, None) for index, label in enumerate(LABELS)),
+        ({"label": "ring", "against": "drop"}, "ring", "drop"),  # two that the answer does not have
+        ({"label": "0", "against": "1"}, "arrow", "bolt"),
+        ({"against": "drop"}, "star", "drop"),
+        ({"label": "drop", "against": "drop"}, "drop", "drop"),
+    ],
+)
+def test_any_label_has_evidence_that_adds_up(client, link, asked, label, against):
+    answer = client.get(link, params={"method": "evidence", "format": "json", **asked}).json()
+    assert (answer["label"], answer.get("against")) == (label, against)
+    *parts, logit = answer["receipt"].values()
+    assert sum(parts) == pytest.approx(logit, abs=1e-9)
+    assert abs(answer["receipt"]["rounding"]) <= 1e-3 * max(1, *map(abs, parts))
+    assert answer["sum"] == pytest.approx(answer["receipt"]["patches"], rel=1e-4, abs=1e-5)
+
+
+def test_a_full_service_draws_what_it_has_and_makes_other_maps_later(client, star):
+    seen, unseen = classify(client, star), classify(client, star)
+    assert client.get(seen).status_code == 200
+    admission = client.app.state.services.admission
+    with admission.admit(admission._max_images):
+        assert client.get(f"{seen}/wall").status_code == 200
+        full = client.get(unseen)
+    assert (full.status_code, full.json()["type"]) == (503, "urn:vit-serve:problem:overloaded")
+    assert int(full.headers["retry-after"]) >= 1
+    assert client.get(unseen).status_code == 200
+
+
+def test_the_deadline_of_a_first_look_holds_and_the_next_one_finds_the_maps(client, star, watched):
+    link, go_on = classify(client, star), Event()
+    watched.before = lambda graph, images: go_on.wait()
+    late = client.get(link, headers={"X-Request-Timeout": "0.05"})
+    assert (late.status_code, late.json()["type"]) == (503, "urn:vit-serve:problem:deadline-exceeded")
+    go_on.set()
+    assert client.get(link).status_code == 200
+    assert watched.runs == [("classify", 1), ("explain", 1)]
+
+
+def test_maps_that_are_being_made_are_finished_when_the_service_stops(serve, star):
+    with serve() as client:
+        link, go_on = classify(client, star), Event()
+        services = client.app.state.services
+        services.model.engine = watched = Watched(services.model.engine, before=lambda graph, images: go_on.wait())
+        assert client.get(link, headers={"X-Request-Timeout": "0.05"}).status_code == 503
+        keep = services.explainer.store.keep = AsyncMock(return_value=True)
+        go_on.set()
+    assert ("explain", 1) in watched.runs
+    assert keep.await_args.args[0].startswith(link[-22:] + "/")

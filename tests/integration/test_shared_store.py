@@ -18,6 +18,12 @@ def classify(client, picture) -> dict:
     return answer.json()["results"][0]
 
 
+def explained(client) -> float:
+    """How many images the replica has made maps of."""
+    registry = client.app.state.services.metrics.registry
+    return registry.get_sample_value("vit_batch_images_sum", {"graph": "explain"}) or 0.0
+
+
 def test_replicas_answer_the_same_and_without_redis_they_classify_on(serve, replicas, redis_server, star):
     """test_redis_store.py has a Redis that never answers."""
     one, other = replicas
@@ -27,6 +33,7 @@ def test_replicas_answer_the_same_and_without_redis_they_classify_on(serve, repl
         ours, theirs = (client.get(link + path) for client in replicas)
         assert (ours.status_code, ours.content) == (200, theirs.content), path
         assert ours.headers.get("etag") == theirs.headers.get("etag")
+    assert [explained(client) for client in replicas] == [1, 0]
     ours, theirs = (client.post(f"{link}/verify", params={"steps": 4}).json() for client in replicas)
     assert ours["deletion"]["scores"] == pytest.approx(theirs["deletion"]["scores"], abs=1e-5)
     redis_server.stop()

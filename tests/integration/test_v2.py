@@ -176,7 +176,7 @@ def classified(client) -> list[str]:
 
 
 def test_maps_that_are_not_kept_have_no_id(client, monkeypatch):
-    monkeypatch.setattr(client.app.state.services.store, "keep", AsyncMock(return_value=False))
+    monkeypatch.setattr(client.app.state.services.explainer.store, "keep", AsyncMock(return_value=False))
     answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:2], parameters={"attention": True}))
     assert answer.json()["parameters"] == {"ids": ","}
 

@@ -36,7 +36,7 @@ class ReportResponse(ImageAnswer):
     label: str | None
     index: int | None
     logit: float | None
-    predictions: list[Prediction]  # those of POST /classify, behind `label` if that is another
+    predictions: list[Prediction]  # the most likely ones; `label` in the last place if that is another
     heads: HeadNumbers
     lens: Lens | None
 

@@ -1,21 +1,27 @@
 """export/combine.py: one graph for CPUs, beside the two for CUDA or alone."""
 
+import numpy as np
 import onnx
 import onnxruntime
 import pytest
 
 from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, load_bundle
+from app.inference.engine import MOST_LIKELY_CLASS
 from export.images import reference_pixels
 from tests.support.engines import engine_of
 
 
 @pytest.mark.parametrize(("graph", "file"), [("classify", CLASSIFY_GRAPH), ("explain", EXPLAIN_GRAPH)])
 def test_all_three_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, file):
-    images = reference_pixels(load_bundle(oblong_bundle).manifest.image, 3)
+    manifest = load_bundle(oblong_bundle).manifest
+    inputs = {"images": reference_pixels(manifest.image, 3)}
+    inputs["asked"] = np.full((3, *manifest.explains["classes"]), MOST_LIKELY_CLASS)
+    inputs["asked"][1, 0] = 1
     session = onnxruntime.InferenceSession(oblong_bundle / file, providers=["CPUExecutionProvider"])
-    found = engine_of(oblong_bundle).run(graph, images)
+    found = engine_of(oblong_bundle).run(graph, *inputs.values())
     assert found.keys() == {output.name for output in session.get_outputs()}
-    for name, rows in zip(found, session.run(list(found), {"images": images}), strict=True):
+    taken = {each.name: inputs[each.name] for each in session.get_inputs()}
+    for name, rows in zip(found, session.run(list(found), taken), strict=True):
         assert found[name] == pytest.approx(rows, abs=1e-5), name
 
 

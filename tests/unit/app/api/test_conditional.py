@@ -2,6 +2,7 @@
 
 import math
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,23 +11,29 @@ from fastapi import Request, Response
 
 from app.api.conditional import MAX_AGE_S, draw_unless_known
 from app.api.drawings import Drawings
+from app.api.representation import Format
 from app.telemetry.stages import Stages
 
 RECIPE = ("map", 3, None, 0.5)
 
 
 async def answered(if_none_match: str = "", *, accept: str = "", **asked: Any) -> tuple[Response, list[str]]:
-    """The answer, and what was done for it: the stages that were timed, and the thread that drew."""
+    """The answer, and what was done for it: the format that was made, the thread that drew, and the
+    stages that were timed."""
     done: list[str] = []
 
-    def render() -> bytes:
+    def draw() -> bytes:
         done.append(threading.current_thread().name)
         return b"drawn"
+
+    async def render(kind: Format) -> Callable[[], bytes]:
+        done.append(kind)
+        return draw if kind == "png" else lambda: b"{}"
 
     stages = Stages(observe=lambda stage, seconds: done.append(stage))
     headers = [(b"if-none-match", if_none_match.encode()), (b"accept", accept.encode())]
     request = Request({"type": "http", "headers": headers, "state": {"stages": stages, "deadline": math.inf}})
-    asked_for = {"recipe": RECIPE, "renderers": {"png": render, "json": lambda: b"{}"}, "format": None, **asked}
+    asked_for = {"recipe": RECIPE, "formats": ("png", "json"), "render": render, "format": None, **asked}
     with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:
         return await draw_unless_known(request, Drawings(pool=pool, max_in_work=1), **asked_for), done
 
@@ -41,7 +48,7 @@ async def test_a_first_answer_is_drawn_in_the_pool_and_timed():
     assert response.headers["etag"] == ETAG
     assert response.headers["cache-control"] == "private, max-age=60"
     assert response.headers["vary"] == "Accept"
-    assert done == ["pool_0", "render"]
+    assert done == ["png", "pool_0", "render"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +70,7 @@ async def test_a_client_that_has_the_answer_gets_304_and_nothing_is_drawn(if_non
 )
 async def test_any_other_tag_gets_the_answer(if_none_match):
     response, done = await answered(if_none_match)
-    assert (response.status_code, len(done)) == (200, 2)
+    assert (response.status_code, len(done)) == (200, 3)
 
 
 @pytest.mark.parametrize(

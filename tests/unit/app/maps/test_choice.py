@@ -9,7 +9,7 @@ import pytest
 
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
-from app.maps.choice import AttentionMap, Choice, choose
+from app.maps.choice import AttentionMap, Choice, check_choice, choose, classes_for, find_class
 from app.maps.heads import every_head
 from app.maps.record import Maps
 from tests.support.records import make_maps
@@ -82,7 +82,7 @@ def test_its_siblings_are_every_head_of_every_layer():
 
 LAYERS_REFUSED = ("6", "-7", "99", "x", "", "1.5", "9" * 30, "max", "٣" * 12)
 HEADS_REFUSED = product(("class_token", "rollout", "evidence"), ("4", "-1", "x", "", "median"))
-LABELS_REFUSED = product(("label", "against"), ("0", "arrow", "99", "-1", "", "Star"))
+LABELS_REFUSED = tuple(product(("label", "against"), ("12", "99", "-1", "", "Star", "٣", "1.0", "9" * 30)))
 
 
 @pytest.mark.parametrize(
@@ -90,13 +90,77 @@ LABELS_REFUSED = product(("label", "against"), ("0", "arrow", "99", "-1", "", "S
     [
         *(({"layer": layer}, "0 to 5") for layer in LAYERS_REFUSED),
         *(({"method": method, "head": head}, "0 to 3") for method, head in HEADS_REFUSED),
-        *(({"method": "evidence", name: label}, r"star \(10\), crescent \(3\)") for name, label in LABELS_REFUSED),
+        *(({"method": "evidence", name: label}, "0 to 11") for name, label in LABELS_REFUSED),
         *(({"method": method, "label": "3"}, "evidence") for method in ("class_token", "rollout")),  # it knows none
     ],
 )
 def test_what_is_not_there_is_refused_with_what_is(asked, said):
     with pytest.raises(InvalidParameter, match=said):
         chosen(**asked)
+
+
+@pytest.mark.parametrize(("name", "label"), LABELS_REFUSED)
+def test_a_label_that_the_model_does_not_have_is_refused_before_its_maps_are_made(name, label):
+    with pytest.raises(InvalidParameter, match="0 to 11"):
+        classes_for(Choice(method="evidence", **{name: label}), MANIFEST.labels, LIKELY)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"layer": "6"}, "0 to 5"),
+        ({"layer": "sum"}, "0 to 5"),
+        ({"method": "evidence", "layer": "x"}, "0 to 5"),
+        ({"head": "4"}, "0 to 3"),
+        ({"against": "star"}, "need method=evidence"),
+    ],
+)
+def test_what_no_image_has_is_refused_before_its_maps_are_made(asked, said):
+    with pytest.raises(InvalidParameter, match=said):
+        check_choice(Choice(**asked), MANIFEST)
+
+
+LIKELY = (10, 3, 7, 1, 2)  # as POST answered
+
+
+@pytest.mark.parametrize(
+    ("asked", "classes"),
+    [
+        ({}, LIKELY),
+        ({"label": "2", "against": "crescent"}, LIKELY),  # one run is for all labels of the answer
+        ({"label": "5"}, (10, 3, 7, 1, 5)),
+        ({"against": "5"}, (10, 3, 7, 1, 5)),
+        ({"label": "5", "against": "5"}, (10, 3, 7, 1, 5)),
+        ({"label": "5", "against": "0"}, (10, 3, 7, 0, 5)),
+        ({"label": "0", "against": "5"}, (10, 3, 7, 0, 5)),
+        ({"label": "2", "against": "5"}, (2, 10, 3, 7, 5)),
+    ],
+)
+def test_classes_to_explain_are_those_of_the_answer_unless_others_are_named(asked, classes):
+    assert classes_for(Choice(method="evidence", **asked), MANIFEST.labels, LIKELY) == classes
+
+
+NAMES = ("cat", "crane", "dog", "crane", "crane", "0")
+TEXTS = (None, *dict.fromkeys(NAMES), "1", "3", "4", "5")
+
+
+@pytest.mark.parametrize("likely", [(2, 3), (2, 0), (4, 1), (0, 4), (5, 2)])
+def test_a_label_leads_to_one_class_before_and_after_the_run(likely):
+    """Of equal names to the most likely. A name goes before an index."""
+
+    def meant(text: str | None) -> int:
+        if text not in NAMES:
+            return likely[0] if text is None else int(text)
+        equal = [index for index, name in enumerate(NAMES) if name == text]
+        return next((index for index in likely if index in equal), equal[0])
+
+    for label, against in product(TEXTS, TEXTS):
+        classes = classes_for(Choice(method="evidence", label=label, against=against), NAMES, likely)
+        assert (len(classes), len(set(classes))) == (2, 2)
+        maps = make_maps(classes=np.array(classes))
+        assert classes[find_class(maps, NAMES, label)] == meant(label), (label, against)
+        if against is not None:
+            assert classes[find_class(maps, NAMES, against)] == meant(against), (label, against)
 
 
 @BY_METHOD
