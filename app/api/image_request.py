@@ -38,7 +38,7 @@ def _attention(value: object) -> object:
     try:
         return value if value == "now" else _BOOLEAN.validate_python(value)
     except ValidationError:
-        raise PydanticCustomError("attention", "Input should be true, false or now") from None
+        raise PydanticCustomError("attention", "Input should be a valid boolean or now") from None
 
 
 _BOOLEAN = TypeAdapter(bool)

@@ -37,7 +37,7 @@ described = partial(
 async def infer(request: Request, services: ServicesDep, name: NamedDep) -> Response:
     """The images are UINT8 pixels of the network's input size, or BYTES of encoded images.
 
-    The parameter `attention` keeps them, so that their maps can be made; the answer's parameter `ids` has their ids, with commas between.
+    The parameter `attention` keeps them for maps; the answer's parameter `ids` has their ids, with commas between.
     """
     expected = Expected(name=name, size=services.bundle.manifest.image.size, max_batch=max_batch(services))
     head, images = await read_request(
