@@ -76,9 +76,11 @@ class ExplainGraph(nn.Module):
             rollout = 0.5 * by_head.mean(dim=1).squeeze(1) + 0.5 * rollout
         distance = torch.stack([(layer.matrix.flatten(2) @ self.distances).squeeze(-1) for layer in layers], dim=1)
         out = (*answers, attention, rollout, distance)
-        if asked is None:
+        if not self.explained:
             return out
-        classes = torch.where(asked < 0, answers[0].topk(self.explained).indices, asked)
+        classes = answers[0].topk(self.explained).indices
+        if asked is not None:
+            classes = torch.where(asked < 0, classes, asked)
         parts = evidence(network, classes, streams, layers)
         out += (classes, parts.tokens, parts.rest, parts.heads)
         return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import suppress
+from copy import copy
 
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive
@@ -99,7 +100,7 @@ class Body:
             self._bodies.arriving.discard(self)
             self._stages.add("receive", self._stages.began, time.perf_counter())
         if self._refusal:
-            raise self._refusal from None
+            raise copy(self._refusal) from None  # its traceback holds this body: a cycle would keep the bytes
         return message
 
     def _count(self, message: Message) -> None:

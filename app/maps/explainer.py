@@ -84,7 +84,7 @@ class Explainer:
             if (found := await self._read(key, self.records.unpack_maps)) is not None:
                 return found
         if (running := self._running.get(key)) is None:
-            running = self._running[key] = asyncio.create_task(self._make(key, kept, classes, stages))
+            running = self._running[key] = asyncio.create_task(self._make(key, kept, classes, deadline, stages))
             running.add_done_callback(partial(self._made, key))
         # Unlike shield, it leaves no report by asyncio of a run that fails when nobody waits for it any more.
         await asyncio.wait([running], timeout=deadline - time.monotonic())
@@ -108,11 +108,12 @@ class Explainer:
             self.metrics.store_failures.labels("get", "damaged").inc()
             return None
 
-    async def _make(self, key: str, kept: KeptImage, classes: Sequence[int], stages: Stages) -> Maps:
-        deadline = time.monotonic() + self.run_timeout_s
+    async def _make(self, key: str, kept: KeptImage, classes: Sequence[int], deadline: float, stages: Stages) -> Maps:
+        """`deadline` is the first caller's. The run gets a place only if it could end by then, and may end later."""
+        latest = time.monotonic() + self.run_timeout_s
         with self.places.admit(1, deadline=deadline) as answered:
             outputs = await self.batcher.run(
-                "explain", kept.image.pixels, classes=classes, deadline=deadline, stages=stages
+                "explain", kept.image.pixels, classes=classes, deadline=latest, stages=stages
             )
             answered()
         maps = Maps.of(outputs)

@@ -1,6 +1,8 @@
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import accumulate
 
 import pytest
@@ -61,6 +63,20 @@ async def test_the_limit_is_allowed_and_one_byte_more_is_refused_without_a_decla
     assert (await whole(body_of(bodies(), part(60, more=True), part(40, more=False), **CHUNKED))).finished
     with pytest.raises(BodyTooLarge):
         await whole(body_of(bodies(), part(60, more=True), part(41, more=False), **CHUNKED))
+
+
+async def test_a_refused_body_is_freed_at_once(body_of):
+    """And not when Python's collector looks for cycles, which it hardly does for a few large bodies."""
+    body = body_of(bodies(), part(101, more=True), **CHUNKED)
+    freed = weakref.ref(body)
+    gc.disable()
+    try:
+        with suppress(BodyTooLarge):
+            await whole(body)
+        del body
+        assert freed() is None
+    finally:
+        gc.enable()
 
 
 async def test_slow_bytes_do_not_extend_the_time(request_of):

@@ -14,6 +14,7 @@ import pytest
 
 from app.door.admission import Admission
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, UnknownAttention
+from app.lifecycle import Lifecycle
 from app.maps.explainer import Explainer
 from app.maps.record import Maps, RecordFormat
 from app.stores.id import new_id
@@ -223,3 +224,12 @@ async def test_maps_without_their_image_are_unknown_and_an_image_that_is_not_kep
         await bench.maps(id)
     bench.explainer.store = MemoryStore(max_bytes=1, ttl_s=60)
     assert await bench.explainer.keep(make_prepared(), LOGITS, None) is None
+
+
+async def test_a_run_that_could_not_end_by_its_callers_deadline_takes_no_place(bench):
+    """Else cheap requests that wait for nothing would fill the places of images."""
+    bench.places = bench.explainer.places = Admission(max_images=9, max_wait_s=60, image_s=1, lifecycle=Lifecycle())
+    id = await bench.keep()
+    with bench.places.admit(2), pytest.raises(Overloaded):
+        await bench.maps(id, within_s=1)
+    assert bench.batcher.runs == []
