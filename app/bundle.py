@@ -230,7 +230,8 @@ class Bundle:
 
     def weights_changed(self) -> bool:
         """Whether the weights that were checked have been written to since. The model reads them from the file as it
-        runs. Another file under the same name, as `mv` and the exporter put it there, is no such change. Raises OSError.
+        runs. Another file under the same name, as `mv` and the exporter put it there, is no such change.
+        Raises OSError.
         """
         if self._weights < 0 or (state := self._state()) == self._checked:
             return False
@@ -246,7 +247,7 @@ class Bundle:
 
     def _checksum(self) -> str:
         """Of the weights, without a map: they may be cut off meanwhile."""
-        with open(self._weights, "rb", closefd=False) as file:  # noqa: PTH123 (it has no name any more)
+        with open(self._weights, "rb", closefd=False) as file:
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
 
