@@ -4,6 +4,7 @@ Nothing of HTTP is imported here, so a server can import FastAPI, which takes an
 """
 
 import asyncio
+import logging
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -19,6 +20,8 @@ from app.machine import allowed_memory
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
 from app.telemetry.start import start_log
+
+log = logging.getLogger(__name__)
 
 WATCH_S = 0.5
 CHANGED = "The file of the model's weights was changed. The service is about to be restarted."
@@ -62,12 +65,19 @@ class Backend:
         return model
 
     async def watch_weights(self) -> None:
-        """Fail the service when the file of the weights is written to. Runs until cancelled."""
+        """Fail the service when the file of the weights is written to. Runs until then, or until cancelled."""
         in_a_thread = asyncio.get_running_loop().run_in_executor  # the file may lie on a network
-        while True:
+        changed, unseen = False, ""
+        while not changed:
             await asyncio.sleep(WATCH_S)
-            if await in_a_thread(None, self.bundle.weights_changed):
-                self.runner.fail(CHANGED)
+            try:
+                changed, reason = await in_a_thread(None, self.bundle.weights_changed), ""
+            except OSError as error:  # the model may have all of it in memory
+                reason = error.strerror or str(error)
+            if reason and reason != unseen:
+                log.warning("the file of the model's weights cannot be watched: %s", reason)
+            unseen = reason
+        self.runner.fail(CHANGED)
 
     def stop(self) -> None:
         """Finish what waits for the model, then end threads and processes. Blocks."""

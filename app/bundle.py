@@ -37,6 +37,8 @@ ON_GPUS: tuple[Precision, ...] = ("fp32", "fp16")  # CPUs run every precision
 Prefix = Literal["class", "distillation", "register"]
 Count = Annotated[int, Interval(ge=1, le=2**20)]  # of numbers; beyond this and the next, one is a mistake
 Few = Annotated[int, Interval(ge=1, le=2**10)]
+LEAST_TEMPERATURE = 1e-6  # with much smaller ones, logits overflow
+Temperature = Annotated[float, Field(ge=LEAST_TEMPERATURE, allow_inf_nan=False)]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -112,7 +114,7 @@ class Calibration(Frozen):
     """
 
     pictures: int
-    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # the most likely one, of all these images
+    temperature: Temperature  # the most likely one, of all these images
     error_before: float  # of scores without a temperature
     error_after: float  # each half of the images has the temperature of the other half
 
@@ -170,7 +172,7 @@ class Manifest(Frozen):
     prompts: tuple[str, ...] = ()  # sentences with {} for the label, where a text tower has read the labels
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
-    temperature: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 1.0  # scores are those of logits / temperature
+    temperature: Temperature = 1.0  # scores are those of logits / temperature
     parity: Parity
     agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all; and without labels
     calibration: Calibration | None = None  # None where no labelled images were given
@@ -220,20 +222,34 @@ class Bundle:
             self._checked = self._state()
         for name, expected in self.manifest.files.items():
             file = self.folder / name
-            if not file.resolve().is_relative_to(self.folder.resolve()) or not file.is_file():
-                raise BundleError(f"{self.folder} lacks {name}, which its manifest lists")
+            exists = os.path.isfile(file)  # noqa: PTH113 (False too for what cannot be a name, and links in a circle)
+            if not exists or not file.resolve().is_relative_to(self.folder.resolve()):
+                raise BundleError(f"{self.folder} lacks {name!r}, which its manifest lists")
             if sha256(file) != expected:
                 raise BundleError(f"{file} does not have the checksum that the manifest states: it was altered")
 
     def weights_changed(self) -> bool:
         """Whether the weights that were checked have been written to since. The model reads them from the file as it
         runs. Another file under the same name, as `mv` and the exporter put it there, is no such change.
+        Raises OSError.
         """
-        return self._weights >= 0 and self._state() != self._checked
+        if self._weights < 0 or (state := self._state()) == self._checked:
+            return False
+        # Links and permissions change the last number too, and so does a write that puts the time of the file back.
+        if state[:-1] != self._checked[:-1] or self._checksum() != self.manifest.files[WEIGHTS]:
+            return True
+        self._checked = state
+        return False
 
     def _state(self) -> tuple[int, ...]:
         state = os.fstat(self._weights)
-        return state.st_ino, state.st_size, state.st_mtime_ns
+        return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+    def _checksum(self) -> str:
+        """Of the weights, without a map: they may be cut off meanwhile."""
+        with open(self._weights, "rb", closefd=False) as file:
+            file.seek(0)
+            return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load_bundle(folder: Path) -> Bundle:
@@ -246,6 +262,7 @@ def load_bundle(folder: Path) -> Bundle:
         manifest = Manifest.model_validate_json(text.removeprefix(BOM_UTF8))  # of editors on Windows
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
+        wrong = wrong.encode("unicode_escape").decode()  # names may have what a terminal obeys
         raise BundleError(f"{path} is not a manifest of format 4 ({wrong}). Export the model again.") from None
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
 

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.bundle import Calibration
+from app.bundle import LEAST_TEMPERATURE, Calibration
 from model.fit.temperature import temperature as likeliest
 
 BINS = 15  # section 4 of the paper
@@ -58,7 +58,10 @@ def temperature(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64])
     z, y = torch.from_numpy(logits).double(), torch.from_numpy(labels)
     if not z.gather(1, y[:, None]).mean() > z.mean():
         raise Uncalibrated("no temperature fits, because the right labels are not likelier than others")
-    return likeliest(z, y)
+    likely = likeliest(z, y)
+    if not likely >= LEAST_TEMPERATURE:
+        raise Uncalibrated(f"the temperature that fits best is {likely:.3g}: the logits are too small")
+    return likely
 
 
 def calibration_error(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64]) -> float:

@@ -9,16 +9,22 @@ import json
 import os
 import ssl
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any, Self
+from urllib.parse import quote
 
 import httpx
 
 from vit_serve_client.proxy import proxy_to
+from vit_serve_client.shapes import has_results, is_classified, is_embedded, is_model, is_problem
 from vit_serve_client.walk import read_file
 
 MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
-PROBLEM = "urn:vit-serve:problem:"  # how the type of each problem begins, also of one from the balancers in docker/
+LARGEST_JSON, LARGEST_MAP = 2**25, 2**28  # bytes of an answer: of all labels of eight images, of 50 million pixels
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # seconds
 Source = bytes | str | Path  # the bytes of an image file, or its path
 
@@ -51,9 +57,14 @@ class Client:
     the `proxy` that the environment names.
     """
 
-    def __init__(self, server: str, *, key: str | None = None) -> None:
-        """Raises ConnectionError if httpx cannot use the proxy or the certificates, and httpx.InvalidURL."""
-        headers = {"X-API-Key": key} if key else {}
+    def __init__(self, server: str, *, key: str | None = None, deadline_s: float = 600.0) -> None:
+        """A request whose answer is not whole after `deadline_s` ends with httpx.ReadTimeout.
+
+        Raises ConnectionError if httpx cannot use the proxy or the certificates, and httpx.InvalidURL.
+        """
+        # A few compressed bytes can be very many.
+        headers = {"Accept-Encoding": "identity"} | ({"X-API-Key": key} if key else {})
+        self._deadline_s = deadline_s
         self.proxy = proxy_to(server)
         trust = _trust(server)
         try:
@@ -74,7 +85,7 @@ class Client:
 
     def classify_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
         """Several images in one request: `results` are in their order, and have `error` where one failed."""
-        return self._each("/classify", "predictions", images, parameters)
+        return self._each("/classify", is_classified, images, parameters)
 
     def embed(self, image: Source, **parameters: Any) -> Answer:
         """`parameters` are normalize and attention of POST /embed."""
@@ -82,39 +93,46 @@ class Client:
 
     def embed_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
         """As `classify_all`."""
-        return self._each("/embed", "embedding", images, parameters)
+        return self._each("/embed", is_embedded, images, parameters)
 
     def attention(self, id: str, **parameters: Any) -> bytes:
         """A map, as PNG unless `format` says json or npy. `parameters` are those of GET /attention/{id}."""
-        response = self._ask("GET", f"/attention/{id}", parameters)
+        response = self._ask("GET", _place(id), parameters, largest=LARGEST_MAP)
         if response.headers.get("content-type") not in MAP_TYPES:
             raise _not_the_service(response)
         return response.content
 
     def verify(self, id: str, **parameters: Any) -> Answer:
         """How faithful a map is. `parameters` are those of POST /attention/{id}/verify."""
-        return _read(self._ask("POST", f"/attention/{id}/verify", parameters), lambda answer: answer["deletion"])
+        return _read(self._ask("POST", f"{_place(id)}/verify", parameters), lambda answer: answer["deletion"])
 
     def cover(self, id: str, **parameters: Any) -> Answer:
         """What changes without some patches. `parameters` are those of POST /attention/{id}/cover."""
-        return _read(self._ask("POST", f"/attention/{id}/cover", parameters), lambda answer: answer["after"])
+        return _read(self._ask("POST", f"{_place(id)}/cover", parameters), lambda answer: answer["after"])
 
     def model(self) -> Answer:
         """What is served: GET /model."""
-        known = {"features", "labels"}
-        return _read(
-            self._ask("GET", "/model", {}), lambda answer: answer["digest"] and answer["manifest"].keys() >= known
-        )
+        return _read(self._ask("GET", "/model", {}), is_model)
 
-    def _each(self, path: str, member: str, images: Sequence[Source], parameters: dict[str, Any]) -> Answer:
-        def has_all(answer: Answer) -> bool:
-            results = answer["results"]
-            known = all("error" in result or result[member] is not None for result in results)
-            return known and len(results) == len(images) and answer["model"]["digest"]
-
+    def _each(
+        self,
+        path: str,
+        is_known: Callable[[dict[str, Any]], bool],
+        images: Sequence[Source],
+        parameters: dict[str, Any],
+    ) -> Answer:
+        has_all = partial(has_results, images=len(images), is_known=is_known)
         return _read(self._ask("POST", path, parameters, images), has_all)
 
-    def _ask(self, method: str, path: str, parameters: dict[str, Any], images: Sequence[Source] = ()) -> httpx.Response:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        parameters: dict[str, Any],
+        images: Sequence[Source] = (),
+        *,
+        largest: int = LARGEST_JSON,
+    ) -> httpx.Response:
         files = [
             (str(i), image) if isinstance(image, bytes) else (Path(image).name, read_file(image))
             for i, image in enumerate(images)
@@ -125,7 +143,7 @@ class Client:
         request = self._http.build_request(method, path, params=query, files=parts or None, extensions=way)
         request.read()  # its whole body in one piece: httpx would send every part of a form by itself
         try:
-            response = self._http.send(request)
+            response = self._in_time(request, largest)
         except httpx.RequestError as error:
             if self.proxy:
                 reason = str(error) or type(error).__name__
@@ -133,11 +151,46 @@ class Client:
             raise
         if response.is_success:
             return response
-        problem = _read(
-            response, lambda answer: answer["type"].startswith(PROBLEM) and answer["title"] and answer["status"]
-        )
-        problem.setdefault("detail", problem.title)  # the balancers give none
-        raise ServiceProblem(problem, retry_after_s=_retry_after_s(response))
+        raise ServiceProblem(_read(response, is_problem), retry_after_s=_retry_after_s(response))
+
+    def _in_time(self, request: httpx.Request, largest: int) -> httpx.Response:
+        """In a thread of its own, which may be left: httpx has time-outs of single reads, and a byte is one."""
+        answer: Future[httpx.Response] = Future()
+
+        def fetch() -> None:
+            with suppress(InvalidStateError):  # it came too late
+                try:
+                    answer.set_result(self._whole(request, largest, answer.cancelled))
+                except Exception as error:
+                    answer.set_exception(error)
+
+        Thread(target=fetch, daemon=True).start()
+        try:
+            return answer.result(self._deadline_s)
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no whole answer in {self._deadline_s:g} seconds", request=request) from None
+        finally:
+            answer.cancel()
+
+    def _whole(self, request: httpx.Request, largest: int, is_late: Callable[[], bool]) -> httpx.Response:
+        """With its body. Raises NotTheService for one that is compressed or too large."""
+        body = bytearray()
+        with closing(self._http.send(request, stream=True)) as response:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise _not_the_service(response, "a compressed body, which was not asked for")
+            most = largest if response.is_success else LARGEST_JSON
+            for part in response.iter_raw():
+                body += part
+                if len(body) > most:
+                    raise _not_the_service(response, f"more than {most:,} bytes")
+                if is_late():
+                    break
+        return httpx.Response(response.status_code, headers=response.headers, content=bytes(body), request=request)
+
+
+def _place(id: str) -> str:
+    """Of maps. An id may be anything that was answered."""
+    return f"/attention/{quote(id, safe='', errors='replace')}"
 
 
 def _trust(server: str) -> ssl.SSLContext:
@@ -161,21 +214,22 @@ def _only(answer: Answer) -> Answer:
 def _read(response: httpx.Response, is_known: Callable[[Answer], object]) -> Answer:
     try:
         answer: Answer = json.loads(response.content, object_hook=Answer)
-        if is_known(answer):
+        if isinstance(answer, Answer) and is_known(answer):
             return answer
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         pass
     raise _not_the_service(response)
 
 
-def _not_the_service(response: httpx.Response) -> NotTheService:
+def _not_the_service(response: httpx.Response, what: str = "") -> NotTheService:
     server = f"{response.url.scheme}://{response.url.netloc.decode()}{response.request.extensions['by']}"
     if response.has_redirect_location:
         to = response.headers["location"]
         detail = f"{server} redirects to {to}. No redirect is followed: give the address of the service itself."
     else:
-        body = " ".join(response.text.split())[:200] or "the body is empty"
-        detail = f"{server} answers something else: {body}"
+        # Not by the charset that it names: some of Python's decompress, or give no text.
+        what = what or " ".join(response.content[:1000].decode(errors="replace").split())[:200] or "the body is empty"
+        detail = f"{server} answers something else: {what}"
     problem = Answer(type="about:blank", title="No answer of the service", status=response.status_code, detail=detail)
     return NotTheService(problem, retry_after_s=_retry_after_s(response))
 

@@ -14,9 +14,10 @@ from vit_serve_client.bulk import Bulk, GivenUp, file_of, with_one_file
 from vit_serve_client.client import Answer, Client, ServiceProblem
 from vit_serve_client.files import image_files
 from vit_serve_client.output import OtherRun, Output
-from vit_serve_client.progress import Progress, tell
+from vit_serve_client.progress import Progress, printable, tell
 
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
+LEAST_S = 5.0  # for an answer, whatever the patience
 SOME_FAILED, GAVE_UP, INTERRUPTED = 1, 2, 130  # exit statuses; the last as of programs that SIGINT ends
 LASTING = range(400, 500)  # statuses of an image that another run would get too. It is asked again after any other
 HINTS = {
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> int:
         images = image_files(options.images, stdin=sys.stdin.buffer)
         output = Output(options.out, no_formulas=options.no_formulas)
     except (OSError, ValueError) as error:
-        sys.exit(f"not started: {error}")
+        sys.exit(printable(f"not started: {error}"))
     try:
         with closing(output):
             return _run(options, images, output)
@@ -41,7 +42,7 @@ def main(arguments: list[str]) -> int:
         tell(f"interrupted: {done:,} of {len(images):,} images done{again}")
         return INTERRUPTED
     except OtherRun as other:
-        sys.exit(f"not started: {other}")
+        sys.exit(printable(f"not started: {other}"))
     except (GivenUp, OSError, ServiceProblem) as stopped:
         reason = str(stopped)
         if isinstance(stopped, ServiceProblem) and (hint := HINTS.get(stopped.problem.status)):
@@ -59,7 +60,7 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             raise OtherRun(f"the output has images that {folder} does not have: give another --out")
         if pair := with_one_file([*output.failed, *images]):
             raise OtherRun(f"{' and '.join(pair)} would have the same file in {folder}: send them in two runs")
-    with Client(options.server, key=options.key) as client:
+    with Client(options.server, key=options.key, deadline_s=max(options.patience, LEAST_S)) as client:
         bulk = Bulk(
             client,
             patience_s=options.patience,

@@ -1,7 +1,6 @@
 """Which images a command line means: files, folders, patterns, and names on standard input."""
 
 import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from glob import glob
@@ -9,6 +8,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import BinaryIO
 
+from vit_serve_client.progress import tell
 from vit_serve_client.walk import SUFFIXES, walk
 
 STDIN = "-"
@@ -72,5 +72,5 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 def _walked(folder: Path) -> list[Path]:
     files, repeated, unread = walk(folder)
     for path, reason in (repeated | unread).items():
-        print(f"{path} is left out: {reason}", file=sys.stderr)  # noqa: T201
+        tell(f"{path} is left out: {reason}")
     return files

@@ -1,6 +1,7 @@
 """How far a run is, in the last line of a terminal. A file or a pipe gets sentences alone."""
 
 import math
+import re
 import sys
 import time
 from datetime import timedelta
@@ -8,11 +9,17 @@ from typing import Self
 
 REDRAWN_EVERY_S = 0.1
 CLEARED = "\r\033[K"  # what stands in the last line
+_OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")  # by a terminal
+
+
+def printable(sentence: str) -> str:
+    """With escapes such as \\x1b for what names and answers may have to move the cursor, or to turn the text around."""
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), sentence)
 
 
 def tell(sentence: str) -> None:
     """On standard error; in a terminal above the line of a Progress."""
-    sys.stderr.write(f"{CLEARED if sys.stderr.isatty() else ''}{sentence}\n")
+    sys.stderr.write(f"{CLEARED if sys.stderr.isatty() else ''}{printable(sentence)}\n")
 
 
 class Progress:

@@ -5,6 +5,7 @@ read with `weights_only`.
 """
 
 import argparse
+import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator
@@ -75,13 +76,13 @@ def _open_shards(listing: Path) -> Weights:
     metadata: dict[str, str] = {}
     for name in sorted({*listed.values()}):
         shard = listing.parent / name
+        if not os.path.isfile(shard):  # noqa: PTH113 (False too for what cannot be a name, and links in a circle)
+            raise CheckpointError(f"{listing.name} lists {name!r}, which is not in its folder")
         # Files may be links: in the Hugging Face Hub's cache all are.
         if not shard.parent.resolve().is_relative_to(listing.parent.resolve()):
             raise CheckpointError(
-                f"{listing.name} lists {name}, which is outside its folder: only files in it are read"
+                f"{listing.name} lists {name!r}, which is outside its folder: only files in it are read"
             )
-        if not shard.is_file():
-            raise CheckpointError(f"{listing.name} lists {name}, which is not in its folder")
         opened = open_weights(shard)
         metadata |= opened.metadata
         tensors |= opened.states.get((), {})

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import os
+import re
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
@@ -28,6 +30,12 @@ def edit(bundle: Path, **changes) -> None:
     path.write_text(json.dumps(manifest))
 
 
+def written_without_a_trace(weights: Path) -> None:
+    before = weights.stat()
+    weights.write_bytes(bytes(before.st_size))
+    os.utime(weights, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 def test_the_demo_bundle_is_whole_and_its_digest_is_that_of_its_manifest():
     bundle = load_bundle(DEMO_BUNDLE)
     bundle.check_files()
@@ -49,7 +57,7 @@ def test_a_changed_byte_an_empty_file_and_a_missing_one_are_refused(bundle):
         with pytest.raises(BundleError, match=r"weights\.bin does not have the checksum"):
             load_bundle(bundle).check_files()
     weights.unlink()
-    with pytest.raises(BundleError, match=r"lacks weights\.bin"):
+    with pytest.raises(BundleError, match=r"lacks 'weights\.bin'"):
         load_bundle(bundle).check_files()
 
 
@@ -58,6 +66,8 @@ def test_a_changed_byte_an_empty_file_and_a_missing_one_are_refused(bundle):
     [
         (lambda weights: weights.write_bytes(b""), True),
         (lambda weights: weights.write_bytes(bytes(weights.stat().st_size)), True),
+        (written_without_a_trace, True),
+        (lambda weights: weights.with_name("link").hardlink_to(weights), False),
         (lambda weights: weights.unlink(), False),
         (lambda weights: Path(shutil.copy(weights, f"{weights}.new")).replace(weights), False),
     ],
@@ -73,7 +83,15 @@ def test_weights_that_are_written_to_have_changed_and_a_file_in_their_place_has_
 def test_a_file_outside_the_folder_is_refused(bundle):
     (bundle.parent / "outside").write_bytes(b"here")
     edit(bundle, files={"../outside": hashlib.sha256(b"here").hexdigest()})
-    with pytest.raises(BundleError, match=r"lacks \.\./outside"):
+    with pytest.raises(BundleError, match=r"lacks '\.\./outside'"):
+        load_bundle(bundle).check_files()
+
+
+@pytest.mark.parametrize("name", ["a\0b", "loop/x", "x" * 300, "\x1b]0;x\n"])
+def test_a_name_that_no_file_can_have_is_refused_and_quoted(bundle, name):
+    (bundle / "loop").symlink_to("loop")
+    edit(bundle, files={name: "0" * 64})
+    with pytest.raises(BundleError, match=re.escape(f"lacks {name!r}, which")):
         load_bundle(bundle).check_files()
 
 
@@ -96,6 +114,8 @@ def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):
     [
         ({"format": 1}, "format: "),
         ({"surprise": 1}, "surprise"),
+        ({"\x1b]0;": 1}, r"\\x1b\]0;: "),
+        ({"temperature": 1e-320}, "temperature: "),
         ({"files": None}, "files: "),
         ({"pool": "nothing"}, "pool: "),
         ({"layers": 10**9}, "layers: "),

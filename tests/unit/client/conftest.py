@@ -45,10 +45,10 @@ class Service:
         self.asked.append((request.url.path, images, request.headers.get("X-API-Key")))
         self.ways.append((request.url.path, request.url.params.get("attention")))
         if len(body) > self.too_large:
-            return httpx.Response(413, content=b"Too large")
+            return httpx.Response(413, content=iter([b"Too large"]))
         answer = self.first.pop(0) if self.first else self.answers[request.url.path]
         status, headers, content = answer if isinstance(answer, tuple) else self.each(answer, images)
-        return httpx.Response(status, headers=headers, content=content)
+        return httpx.Response(status, headers=headers, content=iter([content]))  # as it comes from a network
 
     def result(self, image: bytes) -> dict[str, Any]:
         """The label is the image itself, or its start, so an answer that went to another image shows."""

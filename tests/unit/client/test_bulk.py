@@ -1,8 +1,10 @@
 """client/vit_serve_client/bulk.py, by the command: what is asked again, what is recorded, and what ends the run."""
 
 import csv
+import itertools
 import os
 import re
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -12,9 +14,10 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.support.processes import eventually
 from tests.unit.client.conftest import TYPE, as_json, problem
 from vit_serve_client.bulk import BYTES, IMAGES, Bulk, file_of
-from vit_serve_client.client import Client
+from vit_serve_client.client import Client, NotTheService
 from vit_serve_client.command import main
 from vit_serve_client.output import Output
 
@@ -107,6 +110,13 @@ def test_a_proxy_that_refuses_a_large_body_refuses_one_image(service, images):
         ((404, {}, HTML), "check its address .404 No answer"),
         (as_json({"type": TYPE, "title": "Gone", "status": 404}, 404), "check its address .404 Gone: Gone.$"),
         (as_json(problem(422) | {"type": "about:blank"}, 422), "422 No answer of the service: http.*This is unusable"),
+        ((200, {}, b"[" * 200_000), r"answers something else: \[\["),
+        ((200, {"Content-Encoding": "gzip"}, b""), "answers something else: a compressed body"),
+        ((200, {"Content-Type": "text/html; charset=base64"}, HTML), "answers something else: <html>"),
+        ((200, {}, b"\x1b]0;x\x07"), r"answers something else: \\x1b\]0;x\\x07$"),
+        (as_json(problem(422) | {"title": 1}, 422), "422 No answer of the service"),
+        (as_json(problem(422) | {"status": "x"}, 422), "422 No answer of the service"),
+        (as_json(problem(422) | {"detail": {}}, 422), "422 No answer of the service"),
         ((302, {"Location": "http://login.test/"}, b""), "redirects to http://login.test/. No redirect is followed"),
         (as_json(problem(422, "invalid-parameter"), 422), "This is invalid-parameter"),
     ],
@@ -117,6 +127,78 @@ def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, image
     assert re.search(message, capsys.readouterr().err, re.MULTILINE)
     service.answers[path] = usual
     assert run(service, images) == (0, named(images))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"digest": [1]}, {"name": "\ud800"}, {"manifest": [1]}, {"manifest": {"features": 1, "labels": 5}}],
+)
+def test_a_model_of_another_form_is_not_taken(service, images, changes, capsys):
+    service.answers["/model"] = as_json(service.model | changes)
+    assert run(service, images) == (2, {})
+    assert "given up: 200 No answer of the service" in capsys.readouterr().err
+
+
+GOOD = {"predictions": [{"label": "a", "index": 0, "score": 0.5}], "embedding": [0.5]}
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"error": "boom"},
+        {"error": {"status": 503}},
+        {"predictions": "abc"},
+        {"predictions": [1]},
+        {"predictions": [{"label": "\ud800", "index": 0, "score": 0.5}]},
+        {"predictions": [{"label": "a", "index": 0, "score": "x"}]},
+        {"id": 7},
+        {"embedding": ["x"]},
+        {"embedding": [1e39]},
+        {"embedding": [10**999]},
+    ],
+)
+def test_a_result_of_another_form_is_not_taken(service, images, result, capsys):
+    service.answers |= dict.fromkeys(
+        ("/classify", "/embed"), as_json({"model": service.model, "results": [GOOD | result]})
+    )
+    assert main([service.url, str(images / "1.png"), "--embeddings", str(images.parent / "embeddings")]) == 2
+    assert "given up: 200 No answer of the service" in capsys.readouterr().err
+
+
+def test_results_that_are_no_list_are_not_taken(service):
+    service.answers["/classify"] = as_json({"model": service.model, "results": {"error": 1}})
+    with Client(service.url) as client, pytest.raises(NotTheService):
+        client.classify(b"image")
+
+
+def test_an_id_is_one_part_of_a_path(service):
+    service.answers["/attention/../x?\n\ud800".replace("\ud800", "?")] = 200, {"Content-Type": "image/png"}, b"drawn"
+    with Client(service.url) as client:
+        assert client.attention("../x?\n\ud800") == b"drawn"
+
+
+@pytest.mark.parametrize("part", [b" ", bytes(2**20)])
+def test_an_answer_without_an_end_is_left(service, monkeypatch, part):
+    threads = threading.active_count()
+    monkeypatch.setattr(
+        httpx.HTTPTransport, "handle_request", lambda *_: httpx.Response(200, content=itertools.repeat(part))
+    )
+    refused = pytest.raises(NotTheService, match="more than 33,554,432 bytes")
+    with (
+        Client(service.url, deadline_s=60 if len(part) > 1 else 0.1) as client,
+        refused if len(part) > 1 else pytest.raises(httpx.ReadTimeout, match=r"no whole answer in 0\.1 seconds"),
+    ):
+        client.model()
+    eventually(lambda: threading.active_count() == threads)
+
+
+def test_an_answer_that_does_not_begin_is_left_after_patience(service, images, monkeypatch, capsys):
+    monkeypatch.setattr("vit_serve_client.command.LEAST_S", 0.1)
+    ended = Event()
+    monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda *_: ended.wait(60))
+    assert main([service.url, str(images), "--patience", "0.1"]) == 2
+    ended.set()
+    assert "nothing was answered for 0.1 seconds (no whole answer in 0.1 seconds)" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", ["/model", "/classify"])

@@ -37,6 +37,11 @@ def test_no_image():
         main(["http://s", "nothing.png"])
 
 
+def test_a_name_does_not_move_the_cursor():
+    with pytest.raises(SystemExit, match=r"pattern \\x1b\[2J\\n$"):
+        main(["http://s", "\x1b[2J\n"])
+
+
 def test_ctrl_c_while_it_is_imported_is_one_line():
     """As what is imported catches KeyboardInterrupt here, libraries may."""
     program = """

@@ -55,6 +55,7 @@ def test_each_half_has_the_temperature_of_the_other():
         (np.eye(2).repeat(20, axis=0), [0, 1] * 20, "100 labelled images that can be judged, and there are 40"),
         (np.eye(2).repeat(60, axis=0), [0] * 60 + [1] * 60, "all labels are right"),
         (np.eye(2).repeat(60, axis=0), [1] * 60 + [0] * 60, "not likelier than others"),
+        (np.eye(2).repeat(60, axis=0) * 1e-9, [1, *[0] * 59, *[1] * 60], "is .*e-10: the logits are too small"),
     ],
 )
 def test_the_error_says_why_there_is_no_temperature(logits, labels, why):

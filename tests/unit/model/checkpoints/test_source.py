@@ -3,6 +3,7 @@
 import argparse
 import json
 import pickle
+import re
 
 import pytest
 import torch
@@ -196,8 +197,15 @@ def test_a_shard_outside_the_folder_is_not_read(tmp_path, shard):
     (folder / "link").symlink_to(outside)
     save_file(TENSORS, outside / "a.safetensors")
     for name in (shard, outside / "a.safetensors"):
-        with pytest.raises(CheckpointError, match=r"lists .*/a\.safetensors, which is outside its folder"):
+        with pytest.raises(CheckpointError, match=r"lists '.*/a\.safetensors', which is outside its folder"):
             Source(listed(folder, name))
+
+
+@pytest.mark.parametrize("shard", ["gone", "a\0b", "loop/x", "x" * 300, "\x1b]0;x\n"])
+def test_a_shard_that_no_file_can_be_is_refused_and_quoted(tmp_path, shard):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(CheckpointError, match=re.escape(f"lists {shard!r}, which is not in its folder")):
+        Source(listed(tmp_path, shard))
 
 
 @pytest.mark.parametrize("listing", [{}, {"weight_map": []}, {"weight_map": {"a.weight": 1}}])
