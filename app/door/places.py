@@ -66,7 +66,7 @@ class Places:
         def remaining_s(one: LingeringTransport) -> float:
             """At its pace so far."""
             began, at_first = self._unread[one]
-            unsent = one.get_write_buffer_size()
+            unsent: int = one.get_write_buffer_size()
             return unsent * (now - began) / max(at_first - unsent, 1)
 
         while len(self._unread) > 1 and sum(one.get_write_buffer_size() for one in self._unread) > MAX_UNREAD_BYTES:

@@ -159,7 +159,7 @@ async def test_when_large_bodies_exceed_their_share_a_large_one_is_refused(body_
     small = asyncio.create_task(whole(body_of(limits, part(10, more=True), content_length="100")))
     await asyncio.sleep(0.05)
     with pytest.raises(Overloaded):
-        await whole(body_of(limits, part(70, more=True), content_length="100"))
+        await whole(body_of(limits, part(70, more=False), content_length="100"))
     assert limits.bytes_in_work == 10
     small.cancel()
 
