@@ -36,13 +36,16 @@ class Bodies:
 
     def make_room(self, body: "Body") -> None:
         """If this body exceeds what all may have, refuse the one that has held most for longest and is not complete.
+        If it exceeds the share of large ones, that is a large one.
 
         Not the one that comes: whoever holds bodies back, just below the limit, would have it refused.
         """
-        share = SHARE_OF_LARGE if body.received > SMALL_BYTES else 1.0
+        large = body.received > SMALL_BYTES
+        share = SHARE_OF_LARGE if large else 1.0
         if self.bytes_in_work > share * self.settings.max_intake_bytes:
             now = asyncio.get_running_loop().time()
-            payer = max(self.arriving, key=lambda one: one.received * (now - one.began))
+            payers = [one for one in self.arriving if one.received > SMALL_BYTES or not large]
+            payer = max(payers, key=lambda one: one.received * (now - one.began))
             payer.refuse(Overloaded("The service is receiving too many bytes. Send this request again in a moment."))
 
     def too_large(self) -> BodyTooLarge:

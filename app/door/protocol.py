@@ -63,6 +63,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
         # Break reference cycles, which would otherwise wait for Python's garbage collector.
         self._lingering.ended()
+        self.pipeline.clear()
         self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
 
     def data_received(self, data: bytes) -> None:
@@ -83,6 +84,7 @@ class GuardedProtocol(HttpToolsProtocol):
                 (end_of_head,) = upgrade.args
                 data = self._head_without_upgrade() + data[end_of_head:]
                 self.parser = httptools.HttpRequestParser(self)
+        self._take_place()
         if self._overhead > MAX_HEADER_BYTES:
             self._refuse(TOO_LARGE)
 
@@ -99,6 +101,14 @@ class GuardedProtocol(HttpToolsProtocol):
     def _answers(self) -> bool:
         """Whether a request is in work."""
         return self.cycle is not None and not self.cycle.response_complete
+
+    def _take_place(self) -> None:
+        if self.flow.write_paused or (self._answers() and self.cycle.more_body and not self.pipeline):
+            self._places.wait(self._lingering)
+        elif self._answers():
+            self._places.work(self._lingering)
+        else:
+            self._places.idle(self._lingering)
 
     def _sending(self) -> bool:
         """Whether more can come from the client. It can behind a request whose response ends the connection."""
@@ -134,8 +144,6 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.parser.should_upgrade():
             self._stop_header_timer()
             super().on_headers_complete()
-            if not self.pipeline:
-                self._places.wait(self._lingering)
             self.scope["state"]["crowded"] = self._places.crowded
 
     def on_body(self, body: bytes) -> None:
@@ -147,14 +155,13 @@ class GuardedProtocol(HttpToolsProtocol):
             return  # only the head was parsed
         self._in_message = False
         self._overhead = 0
-        self._places.work(self._lingering)
         self.scope["state"]["arrived"] = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        if not self.pipeline:
-            self._places.wait(self._lingering)
         super().on_response_complete()
+        if self.cycle is not None:  # else the connection has ended
+            self._take_place()
 
     # The header's time
 
@@ -183,10 +190,12 @@ class GuardedProtocol(HttpToolsProtocol):
         super().pause_writing()
         self._unread_timer = self.loop.call_later(FLUSH_S, self._lingering.reset)
         self._places.unread(self._lingering)
+        self._take_place()
 
     def resume_writing(self) -> None:
         super().resume_writing()
         self._all_is_read()
+        self._take_place()
 
     def _all_is_read(self) -> None:
         self._places.read(self._lingering)

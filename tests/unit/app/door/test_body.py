@@ -169,6 +169,17 @@ async def test_large_bodies_leave_room_for_small_ones(body_of, monkeypatch, size
         await whole(body_of(limits, part(size, more=False), content_length=str(size)))
 
 
+async def test_when_large_bodies_exceed_their_share_a_large_one_is_refused(body_of, monkeypatch):
+    monkeypatch.setattr(module, "SMALL_BYTES", 10)
+    limits = bodies(max_intake_bytes=100)
+    small = asyncio.create_task(whole(body_of(limits, part(10, more=True), content_length="100")))
+    await asyncio.sleep(0.05)
+    with pytest.raises(Overloaded):
+        await whole(body_of(limits, part(70, more=False), content_length="100"))
+    assert limits.bytes_in_work == 10
+    small.cancel()
+
+
 @pytest.mark.parametrize(
     ("headers", "finished"),
     [

@@ -25,17 +25,29 @@ def ended(connections: list[Connection]) -> list[int]:
     return [number for number, connection in enumerate(connections) if connection.ended]
 
 
-def test_for_a_new_connection_the_one_ends_that_waited_longest():
+def test_for_a_new_connection_the_one_ends_that_is_idle_longest():
     places, connections = Places(at_work=3), [Connection() for _ in range(10)]
     for connection in connections[:6]:
         places.enter(connection)
     places.work(connections[0])
     places.wait(connections[1])  # the header of a request has come
     places.work(connections[2])
-    places.wait(connections[2])  # which is answered
+    places.idle(connections[2])  # which is answered
+    places.idle(connections[3])  # a part of a header has come
     for connection in connections[6:]:
         places.enter(connection)
-    assert ended(connections) == [1, 3, 4, 5]
+    assert ended(connections) == [2, 3, 4, 5]
+
+
+def test_the_last_idle_ones_stay_to_send_a_header_and_of_those_that_wait_the_one_ends_that_heard_nothing_longest():
+    places, connections = Places(at_work=4), [Connection() for _ in range(11)]
+    for connection in connections[:8]:
+        places.enter(connection)
+        places.wait(connection)
+    places.wait(connections[0])  # more of its body has come
+    for connection in connections[8:]:
+        places.enter(connection)
+    assert ended(connections) == [1, 2, 8]
 
 
 def test_a_new_connection_ends_if_all_are_at_work():
@@ -74,6 +86,19 @@ def test_when_too_much_is_unread_the_one_ends_that_held_most_for_longest(now, mo
     now(10.0)
     places.unread(last)  # beside 40 bytes for 10 s and 50 bytes for 9 s
     assert (long.ended, large.ended, last.ended) == ("", "reset", "")
+
+
+def test_a_reader_that_goes_on_is_kept_before_a_newer_one_that_stopped(now, monkeypatch):
+    monkeypatch.setattr(module, "MAX_UNREAD_BYTES", 100)
+    places, reading, stopped = Places(at_work=9), Connection(90), Connection(40)
+    now(0.0)
+    places.unread(reading)
+    now(9.0)
+    reading.unsent = 50
+    places.unread(stopped)
+    now(10.0)
+    places.unread(Connection(20))
+    assert (reading.ended, stopped.ended) == ("", "reset")
 
 
 def test_one_answer_may_be_as_large_as_it_is(now, monkeypatch):

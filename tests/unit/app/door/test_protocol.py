@@ -79,9 +79,9 @@ CLIENTS = {
 }
 
 
-async def served(client, application=app, *, at_work: int = 9):
+async def served(client, application=app, *, places: Places | None = None):
     """What the client of one connection returns. By then nothing refers to the connection any more."""
-    places = Places(at_work=at_work)
+    places = places or Places(at_work=9)
     config = uvicorn.Config(application, log_config=None)
     config.load()
     made: list[weakref.ref[GuardedProtocol]] = []
@@ -169,8 +169,65 @@ async def test_only_a_request_that_has_arrived_takes_a_place_at_work():
         await leave(writer)
 
     address = ()
-    await served(client, noting, at_work=1)
+    await served(client, noting, places=Places(at_work=1))
     assert crowded == [False, False, True]
+
+
+async def test_an_answer_that_is_not_read_takes_no_place_at_work_and_again_one_when_it_is():
+    places, crowded = Places(at_work=1), []
+
+    async def in_pieces(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(50):  # more than the system keeps; each waits until the ones before are read
+            await send({"type": "http.response.body", "body": bytes(10**6), "more_body": True})
+        crowded.append(places.crowded)
+        await send({"type": "http.response.body", "body": b"end"})
+
+    async def client(reader, writer):
+        writer.write(GET)
+        await reader.readexactly(1)
+        while places.crowded:
+            await asyncio.sleep(0.01)
+        while not crowded:
+            await reader.read(2**20)
+        await leave(writer)
+
+    await served(client, in_pieces, places=places)
+    assert crowded == [True]
+
+
+async def test_a_request_whose_body_is_missing_takes_no_place_at_work_behind_another():
+    places = Places(at_work=1)
+
+    async def client(reader, writer):
+        writer.write(GET + POST)
+        await reader.readuntil(b"hello")
+        while places.crowded:
+            await asyncio.sleep(0.01)
+        await leave(writer)
+
+    await served(client, places=places)
+
+
+async def test_an_answer_that_goes_on_after_its_connection_takes_no_place(monkeypatch):
+    places, idle = Places(at_work=1), []
+    monkeypatch.setattr(places, "idle", idle.append)
+
+    async def going_on(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while places.crowded:
+            await send({"type": "http.response.body", "body": b"hello", "more_body": True})
+            await asyncio.sleep(0.01)
+        await send({"type": "http.response.body"})
+
+    async def client(reader, writer):
+        writer.write(GET + GET)  # with a second request uvicorn does not tell the first that the client has left
+        await reader.readuntil(b"hello")
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await leave(writer)
+
+    await served(client, going_on, places=places)
+    assert len(idle) == 1  # when it came
 
 
 async def test_fields_after_a_chunked_body_are_no_part_of_the_header():
