@@ -182,7 +182,7 @@ def test_maps_of_now_are_made_in_the_same_pass(client, star, watched):
 def test_attention_is_true_false_or_now(client, star):
     refused = client.post("/classify?attention=later", content=star)
     assert (refused.status_code, refused.json()["type"]) == (422, "urn:vit-serve:problem:invalid-parameter")
-    assert "Input should be true, false or now" in refused.text
+    assert "Input should be a valid boolean or now" in refused.text
     for text, kept in {"1": True, "no": False, "now": True}.items():
         (result,) = client.post("/classify", params={"attention": text}, content=star).json()["results"]
         assert ("id" in result) == kept, text

@@ -173,9 +173,9 @@ def test_a_model_that_takes_a_moment_is_opened_for_batches_and_has_no_streams(
 
 @pytest.mark.usefixtures("no_time")
 def test_a_slow_first_run_does_not_decide_that_there_are_streams(with_streams, watched, monkeypatch):
-    monkeypatch.setattr(module, "STREAMS_PAY_S", 0.5)
+    monkeypatch.setattr(module, "STREAMS_PAY_S", 2.0)
     seen = set()
-    watched.before = lambda graph, images: graph in seen or seen.add(graph) or time.sleep(0.3)
+    watched.before = lambda graph, images: graph in seen or seen.add(graph) or time.sleep(1.1)
     with_streams.warm_up(PLENTY)
     assert with_streams.streams.count == 1
 

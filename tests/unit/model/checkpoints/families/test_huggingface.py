@@ -192,5 +192,5 @@ def test_shards_are_one_file(changed, stem, suffix, write):
     (folder / f"{stem}.{suffix}.index.json").write_text(json.dumps({"weight_map": files}))
     assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-vit"))
     (folder / f"{stem}-00002-of-00002.{suffix}").unlink()
-    with pytest.raises(CheckpointError, match=rf"lists {stem}-00002-of-00002\.{suffix}, which is not in its folder"):
+    with pytest.raises(CheckpointError, match=rf"lists '{stem}-00002-of-00002\.{suffix}', which is not in its folder"):
         load_checkpoint(folder)
