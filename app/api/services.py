@@ -31,7 +31,7 @@ MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQ
 
 class ModelName(BaseModel):
     name: str = Field(examples=["shapes"])
-    digest: str = Field(examples=["0938779930a53874"])  # sha256 of the bundle's manifest
+    digest: str = Field(examples=["7ce40dda0241d756"])  # sha256 of the bundle's manifest
 
 
 class ImageAnswer(BaseModel):
