@@ -30,8 +30,6 @@ class Processed:
 
     logits: npt.NDArray[np.floating]  # (C,)
     embedding: npt.NDArray[np.floating]  # (F,)
-    size: tuple[int, int]  # (width, height) of the upright image
-    format: str
     id: str | None  # under which it is kept, if it is
     image: Prepared
     maps: Maps | None  # where they were asked for now
@@ -89,8 +87,6 @@ class Classifier:
             return Processed(
                 logits=logits,
                 embedding=outputs["embedding"],
-                size=prepared.size,
-                format=prepared.format,
                 id=id,
                 image=prepared,
                 maps=maps,

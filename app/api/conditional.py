@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from fastapi import Request, Response
 
@@ -35,7 +35,18 @@ async def draw_unless_known(
     known = request.headers.get("if-none-match", "")
     if known.strip() == "*" or etag in _OPAQUE_TAG.findall(known):  # weak comparison ignores `W/` (RFC 9110, 8.8.3.2)
         return Response(status_code=304, headers=headers)
-    draw = await render(kind)
+    return await drawn(request, drawings, await render(kind), kind, headers=headers)
+
+
+async def drawn(
+    request: Request,
+    drawings: Drawings,
+    draw: Callable[[], bytes],
+    kind: Format,
+    *,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """What `draw` gives, in this format. Raises Overloaded and DeadlineExceeded."""
     with request.state.stages.time("render"):
         body = await drawings.draw(draw, deadline=request.state.deadline)
     return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)

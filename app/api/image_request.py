@@ -161,8 +161,8 @@ class ImageRequest:
         known = {"sha256": digest.hex()[:16], "bytes": size}
         if isinstance(outcome, ServiceError):
             return {**known, "problem": outcome.kind}
-        width, height = outcome.size
-        return {**known, "width": width, "height": height, "format": outcome.format}
+        width, height = outcome.image.size
+        return {**known, "width": width, "height": height, "format": outcome.image.format}
 
 
 def _from_curl_d(image: Image, outcome: Outcome) -> Outcome:

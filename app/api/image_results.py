@@ -49,8 +49,8 @@ def results(
         if isinstance(outcome, ServiceError):
             found.append(FailedResult(error=problem_of(outcome.saying(file=image.name))))
         else:
-            width, height = outcome.size
-            info = ImageInfo(width=width, height=height, format=outcome.format, file=image.name)
+            width, height = outcome.image.size
+            info = ImageInfo(width=width, height=height, format=outcome.image.format, file=image.name)
             found.append(describe(outcome, info))
     return found
 

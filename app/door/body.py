@@ -38,7 +38,7 @@ class Bodies:
         """If this body exceeds what all may have, refuse the one that has held most for longest and is not complete.
         If it exceeds the share of large ones, that is a large one.
 
-        Not the one that comes: whoever holds bodies back, just below the limit, would have it refused.
+        If the newest were refused, one client that holds bodies back just below the limit would lock out all others.
         """
         large = body.received > SMALL_BYTES
         share = SHARE_OF_LARGE if large else 1.0

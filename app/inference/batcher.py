@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
 from app.inference.engine import GRAPHS, Graph, Outputs, Pixels, Plan
 from app.inference.model import Model
+from app.inference.streams import STREAMED
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 
@@ -138,7 +139,7 @@ class Batcher:
         """Wait until several images wait for labels. False if the queue is closed instead."""
 
         def several() -> bool:
-            return sum(ticket.graph == "classify" for ticket in self._waiting) > 1
+            return sum(ticket.graph == STREAMED for ticket in self._waiting) > 1
 
         with self._changed:
             self._changed.wait_for(lambda: self._closed or several())

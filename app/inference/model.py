@@ -10,8 +10,7 @@ from pydantic import BaseModel
 from app.inference.batch_cost import LatencyModel, MemoryModel
 from app.inference.engine import GRAPHS, Classes, Engine, Graph, Images, Outputs, Plan
 from app.inference.known_answer import KnownImage
-from app.inference.streams import GRAPH as STREAMED
-from app.inference.streams import Streams
+from app.inference.streams import STREAMED, Streams
 from app.machine import resident_memory
 
 WARM_UP_S = 0.1  # for each graph; batch sizes not measured by then are measured while serving

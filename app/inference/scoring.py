@@ -49,11 +49,19 @@ class Scoring:
         Equal logits are in the order of the model.
         """
         probabilities = self.scores(logits)
-        kth = np.partition(logits, -top_k)[-top_k] if top_k is not None and top_k < len(logits) else -np.inf
-        # Only these are sorted, of perhaps thousands. They include ties with the last.
-        largest = np.flatnonzero((logits >= kth) & (probabilities >= threshold))
-        best = largest[np.argsort(-logits[largest], kind="stable")][:top_k]
-        return self.predictions(probabilities, best)
+        return self.predictions(probabilities, most_likely(logits, top_k, among=probabilities >= threshold))
+
+
+def most_likely(
+    logits: Logits, count: int | None, *, among: npt.NDArray[np.bool_] | bool = True
+) -> npt.NDArray[np.intp]:
+    """The classes of the largest logits (classes,), at most `count` of those `among`, the most likely first. Equal
+    logits are in the order of the model.
+    """
+    kth = np.partition(logits, -count)[-count] if count is not None and count < len(logits) else -np.inf
+    # Only these are sorted, of perhaps thousands. They include ties with the last.
+    largest = np.flatnonzero((logits >= kth) & among)
+    return largest[np.argsort(-logits[largest], kind="stable")][:count]
 
 
 def digits(number: float) -> float:

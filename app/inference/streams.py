@@ -13,7 +13,7 @@ from app.machine import resident_memory
 
 log = logging.getLogger(__name__)
 
-GRAPH: Graph = "classify"  # many images wait for labels; one at a time is explained
+STREAMED: Graph = "classify"  # many images wait for labels; one at a time is explained
 
 
 @dataclass(kw_only=True, eq=False)
@@ -28,7 +28,7 @@ class Streams:
 
     def plan(self) -> Plan | None:
         """A run of one image on a stream, if there are streams."""
-        return Plan(GRAPH, 1, self.engine) if self.engine else None
+        return Plan(STREAMED, 1, self.engine) if self.engine else None
 
     def open(self, *, memory: MemoryModel) -> bool:
         """Open the streams, if there is memory, and check the known image on each. Where that fails, there are none.
@@ -41,10 +41,10 @@ class Streams:
             return False
         try:
             engine = self.open_engine(streams=self.count, images=1)
-            run = partial(engine.run, GRAPH, *self.known.inputs(1))
+            run = partial(engine.run, STREAMED, *self.known.inputs(1))
             with ThreadPoolExecutor(self.count) as threads:
                 for outputs in threads.map(lambda _: run(), range(self.count)):
-                    self.known.check(GRAPH, outputs, provider=engine.provider)
+                    self.known.check(STREAMED, outputs, provider=engine.provider)
         except Exception as error:
             log.warning("there are no streams, so images run one by one: %s", error)
             self.close()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from app.errors import DeadlineExceeded, UnknownAttention
 from app.images.preprocess import Prepared
 from app.inference.batcher import Batcher
+from app.inference.scoring import most_likely
 from app.maps.record import DamagedRecord, KeptImage, Maps, RecordFormat
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
@@ -47,7 +48,7 @@ class Explainer:
     new_id: Callable[[], str]
     records: RecordFormat
     places: Places
-    run_timeout_s: float  # of a run, whoever waits for it
+    run_timeout_s: float  # of a run; its callers may wait for less
     metrics: Metrics
     _running: dict[str, asyncio.Task[Maps]] = field(default_factory=dict, init=False)
 
@@ -57,7 +58,7 @@ class Explainer:
         `logits` are (classes,), the answer to the image.
         """
         id = self.new_id()
-        likely = np.argsort(-logits, kind="stable")[: self.records.explained] if maps is None else maps.classes
+        likely = most_likely(logits, self.records.explained) if maps is None else maps.classes
         kept = KeptImage(image=image, classes=tuple(likely.tolist()))
         if not await self.store.keep(id, self.records.pack_image(kept)):
             return None
@@ -76,7 +77,7 @@ class Explainer:
     async def maps(self, id: str, kept: KeptImage, classes: Sequence[int], *, deadline: float, stages: Stages) -> Maps:
         """The maps of a kept image with evidence for `classes` (K): from the store, or made and kept there.
 
-        A caller that leaves, or whose `deadline` (seconds of time.monotonic) passes, ends nobody's run. Raises
+        The run goes on when a caller leaves, or its `deadline` (seconds of time.monotonic) passes. Raises
         DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
         """
         key = _key(id, classes)
@@ -86,14 +87,14 @@ class Explainer:
         if (running := self._running.get(key)) is None:
             running = self._running[key] = asyncio.create_task(self._make(key, kept, classes, deadline, stages))
             running.add_done_callback(partial(self._made, key))
-        # Unlike shield, it leaves no report by asyncio of a run that fails when nobody waits for it any more.
+        # With shield, asyncio would report a run that fails after its last caller has left.
         await asyncio.wait([running], timeout=deadline - time.monotonic())
         if not running.done():
             raise DeadlineExceeded
         return running.result()
 
     async def finish(self) -> None:
-        """Wait for the runs that nobody waits for any more."""
+        """Wait for the runs whose callers have left."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _read(self, key: str, unpack: Callable[[bytes], T]) -> T | None:
@@ -123,7 +124,7 @@ class Explainer:
     def _made(self, key: str, task: asyncio.Task[Maps]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # so that asyncio does not report one for which nobody waits any more
+            task.exception()  # so that asyncio does not report it
 
 
 def _key(id: str, classes: Sequence[int]) -> str:

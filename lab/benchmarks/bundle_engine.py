@@ -1,4 +1,4 @@
-"""A bundle's engine for any number of images. The service opens one for each number instead, where it has streams."""
+"""A bundle's engine for any number of images. Where the service has streams, it opens one for single images."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ def open_engine(bundle: Path, engine: str = "openvino", *, threads: int | None =
     if engine == "openvino":  # importing the other one too would take memory, which is measured
         from app.inference.openvino import OpenVinoEngine as Kind
     else:
-        from app.inference.onnxruntime import OnnxEngine as Kind  # type: ignore[assignment]
+        from app.inference.onnxruntime import OnnxEngine as Kind  # type: ignore[assignment]  # of the same arguments
     manifest = load_bundle(bundle).manifest
     return Kind(
         graph=bundle / COMBINED_GRAPH,

@@ -27,7 +27,7 @@ FAULTS = {
         "app/door/keys.py", "if not any(matches):", "if not matches:"
     ),
     "top-k": Fault(  # Labels that tie with the last one make the list longer than top_k.
-        "app/inference/scoring.py", 'kind="stable")][:top_k]', 'kind="stable")]'
+        "app/inference/scoring.py", 'kind="stable")][:count]', 'kind="stable")]'
     ),
     # Requests
     "json-escape": Fault(  # A string that ends with an escaped backslash does not end there.
@@ -71,7 +71,7 @@ FAULTS = {
     ),
     "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
         "app/inference/streams.py",
-        "                    self.known.check(GRAPH, outputs, provider=engine.provider)\n",
+        "                    self.known.check(STREAMED, outputs, provider=engine.provider)\n",
         "                    outputs\n",
     ),
     "wrong-row": Fault(  # Every image of a batch gets the outputs of the first.

@@ -31,7 +31,7 @@ REFUSALS = {  # by how Starlette's message begins
 }
 STEP_BYTES = 2**14
 IMAGE = re.compile(rb"image/|application/octet-stream")
-_BLOB = b"blob"  # as browsers call the file of what has no name: XMLHttpRequest, 3.3
+_BLOB = b"blob"  # the name that browsers give to a Blob in FormData: XMLHttpRequest, 3.3
 _ENCODED_NAME = re.compile(r"(?:=\?utf-8\?[bq]\?[^?\s]*\?=\s*)+", re.IGNORECASE)  # RFC 2047, as .NET writes it
 _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*UTF-8'[\w-]*'([^\s;]+)", re.IGNORECASE)  # RFC 8187
 

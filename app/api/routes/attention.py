@@ -10,9 +10,9 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from app.api.conditional import draw_unless_known
+from app.api.conditional import draw_unless_known, drawn
 from app.api.image_request import ImageRequest, image_body
-from app.api.representation import MEDIA_TYPES, Format, npy, preferred_format, representations
+from app.api.representation import Format, npy, preferred_format, representations
 from app.api.services import ChoiceQuery, MapsId, ModelName, ServicesDep
 from app.door.paths import ATTENTION
 from app.door.problems import problems
@@ -133,10 +133,8 @@ async def attention_of_body(
     about: dict[str, Any] = {"model": services.model_name}
     if scoring.labels:
         about["predictions"] = scoring.rank(outcome.logits, top_k=TOP_K)
-    drawing = _renderer(kind, shown, outcome.image, style, parameters.scale, about)
-    with request.state.stages.time("render"):
-        body = await services.drawings.draw(drawing, deadline=request.state.deadline)
-    return Response(body, media_type=MEDIA_TYPES[kind])
+    draw_map = _renderer(kind, shown, outcome.image, style, parameters.scale, about)
+    return await drawn(request, services.drawings, draw_map, kind)
 
 
 def _renderer(

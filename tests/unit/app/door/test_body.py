@@ -143,7 +143,7 @@ async def test_all_bodies_together_are_bounded_until_they_are_released(body_of):
 
 
 async def test_when_bodies_fill_their_memory_the_one_is_refused_that_held_most_for_longest(body_of):
-    """Whoever holds bodies back, just below the limit, would else have every other refused."""
+    """Otherwise one client that holds bodies back just below the limit would lock out all others."""
     limits = bodies(max_intake_bytes=150)
     held = [body_of(limits, part(size, more=True), content_length="100") for size in (99, 30, 20)]
     waiting = [asyncio.create_task(whole(body)) for body in held]
