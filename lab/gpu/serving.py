@@ -15,7 +15,7 @@ from tests.support.pictures import classify_jpeg
 from tests.support.server import PATIENT, Server, running
 
 DEVICE = "cuda"
-QUERIES = {"labels": "attention=false", "labels and maps": "attention=now"}
+QUERIES = {"labels": "?attention=false", "default": "", "labels and maps": "?attention=now"}
 CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
 REPLICAS = (2, 4, 8)
@@ -49,7 +49,7 @@ def served(name: str, folder: Path, *, replicas: int, connections: Sequence[int]
     with ExitStack() as stack, ThreadPoolExecutor(replicas) as pool:
         servers = list(pool.map(stack.enter_context, [running(folder, **settings) for _ in range(replicas)]))
         for what, query in QUERIES.items():
-            request = classify_jpeg(f"?{query}")
+            request = classify_jpeg(query)
             loads(servers, request, seconds / 4, connections=GENERATORS)
             for count in connections:
                 rates = loads(servers, request, seconds, connections=count)
