@@ -8,6 +8,7 @@ from fastapi import Request, Response
 
 from app.api.drawings import Drawings
 from app.api.representation import MEDIA_TYPES, Format, preferred_format
+from app.telemetry.request_state import RequestState
 
 MAX_AGE_S = 3600
 _OPAQUE_TAG = re.compile(r'"[^"]*"')
@@ -47,6 +48,7 @@ async def drawn(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """What `draw` gives, in this format. Raises Overloaded and DeadlineExceeded."""
-    with request.state.stages.time("render"):
-        body = await drawings.draw(draw, deadline=request.state.deadline)
+    state = RequestState.of(request.scope)
+    with state.stages.time("render"):
+        body = await drawings.draw(draw, deadline=state.deadline)
     return Response(body, media_type=MEDIA_TYPES[kind], headers=headers)

@@ -15,19 +15,25 @@ async def cancel_on_disconnect(request: Request, awaited: Awaitable[T]) -> T:
 
     Raises ClientDisconnect if the client disconnects first, and what `awaited` and reading the body raise.
     """
-    work = asyncio.ensure_future(awaited)
     disconnected = asyncio.ensure_future(_disconnected(request))
+    leaves = asyncio.timeout(None)
+
+    def left(_: asyncio.Future[None]) -> None:
+        leaves.reschedule(0)  # that is now
+
     try:
-        await asyncio.wait((work, disconnected), return_when=asyncio.FIRST_COMPLETED)
-        if not work.done():
-            disconnected.result()  # raises what is wrong with the body
-            raise ClientDisconnect
-        return work.result()
+        async with leaves:
+            disconnected.add_done_callback(left)
+            return await awaited
+    except TimeoutError:
+        if not leaves.expired():
+            raise  # of the work
+        disconnected.result()  # raises what is wrong with the body
+        raise ClientDisconnect from None
     finally:
+        disconnected.remove_done_callback(left)
         if not disconnected.cancel() and not disconnected.cancelled():
             disconnected.exception()  # else asyncio logs it
-        if work.cancel():
-            await asyncio.gather(work, return_exceptions=True)
 
 
 async def _disconnected(request: Request) -> None:

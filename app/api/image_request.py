@@ -27,6 +27,7 @@ from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
+from app.telemetry.request_state import RequestState
 
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
@@ -122,7 +123,7 @@ class ImageRequest:
 
         `success` counts the images that succeed in the metrics. Raises ClientDisconnect, and what admission raises.
         """
-        services, state = self.services, self.request.state
+        services, state = self.services, RequestState.of(self.request.scope)
         try:
             running = self._outcomes(images, services.admission, keep=keep, explain=explain)
             outcomes = await cancel_on_disconnect(self.request, running)
@@ -140,10 +141,13 @@ class ImageRequest:
 
     async def _outcomes(self, images: Sequence[Image], admission: Admission, **how: Any) -> list[Outcome]:
         """Those that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
-        services, state = self.services, self.request.state
+        services, state = self.services, RequestState.of(self.request.scope)
         process = partial(services.classifier.process, **how, deadline=state.deadline, stages=state.stages)
         with admission.admit(len(images), deadline=state.deadline) as answered:
-            outcomes = await asyncio.gather(*map(process, images))
+            if len(images) == 1:  # without a task of its own
+                outcomes = [await process(*images)]
+            else:
+                outcomes = await asyncio.gather(*map(process, images))
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
         large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]

@@ -24,6 +24,7 @@ from app.maps.record import KeptImage, Maps
 from app.settings import Settings
 from app.stores.id import ID_PATTERN
 from app.telemetry.metrics import Metrics
+from app.telemetry.request_state import RequestState
 
 MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sAFHEF_w"])]
 MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
@@ -69,14 +70,14 @@ class Services:
         """The image that is kept under an id. Raises UnknownAttention, StoreUnavailable."""
         if not ID_PATTERN.fullmatch(id):
             raise UnknownAttention
-        return await self.explainer.find(id, request.state.stages)
+        return await self.explainer.find(id, RequestState.of(request.scope).stages)
 
     async def maps(self, id: str, kept: KeptImage, request: Request, choice: Choice | None = None) -> Maps:
         """Its maps, with evidence for the labels that are chosen. Raises InvalidParameter, StoreUnavailable, and what a
         run of the model raises.
         """
         classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
-        state = request.state
+        state = RequestState.of(request.scope)
         return await self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
 
 

@@ -9,29 +9,37 @@ from starlette.types import Message, Send
 from app.door.body import Body
 from app.door.cors import Cors
 from app.door.header import MODEL_DIGEST, REQUEST_ID
+from app.telemetry.request_state import RequestState
 
-POLICY = "default-src 'none'; frame-ancestors 'none'"
+Fields = list[tuple[bytes, bytes]]  # of a header: names in small letters, and values
+
+POLICY = b"default-src 'none'; frame-ancestors 'none'"
 DOCS_POLICY = (  # Swagger UI starts with a script in the page, and nothing of a user is ever in that page
-    "default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    b"default-src 'none'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": POLICY,
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
+CONTENT_SECURITY_POLICY = b"content-security-policy"
+UNLESS_SET = {
+    b"cache-control": b"no-store",
+    CONTENT_SECURITY_POLICY: POLICY,
+    b"referrer-policy": b"no-referrer",
+    b"x-content-type-options": b"nosniff",
 }
+LENGTH = b"content-length"
+JSON = (b"content-type", b"application/json")
+ID, DIGEST = REQUEST_ID.lower().encode(), MODEL_DIGEST.lower().encode()
 
 
 @dataclass
 class Answer:
-    """An answer on its way out: its header is finished, and JSON gets a line break at its end. Leaves its status in the
-    scope's state.
+    """An answer on its way out: its header is finished, and JSON gets a line break at its end. Leaves its status in
+    `state`.
     """
 
     onward: Send
     _: KW_ONLY
     request: HTTPConnection
+    state: RequestState
     body: Body  # of the request
     cors: Cors
     model: str  # the digest of the bundle
@@ -39,30 +47,32 @@ class Answer:
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
-            state, headers = self.request.scope["state"], MutableHeaders(raw=message["headers"])
-            state["status"] = message["status"]
-            self._ends_line = headers.get("Content-Type") == "application/json" and "Content-Length" in headers
+            self.state.status = message["status"]
+            fields: Fields = list(message["headers"])
+            self._ends_line = JSON in fields and any(name == LENGTH for name, _ in fields)
             if self._ends_line:
-                headers["Content-Length"] = str(int(headers["Content-Length"]) + 1)
-            headers[MODEL_DIGEST] = self.model
-            if timing := state["stages"].server_timing:
-                headers["Server-Timing"] = timing
-            closing = state.get("crowded", False) or not (self.body.finished or state.get("arrived", False))
-            complete(headers, self.request, cors=self.cors, closing=closing)
+                fields = [(name, b"%d" % (int(value) + 1) if name == LENGTH else value) for name, value in fields]
+            fields.append((DIGEST, self.model.encode()))
+            if timing := self.state.stages.server_timing:
+                fields.append((b"server-timing", timing.encode()))
+            closing = self.state.crowded or not (self.body.finished or self.state.arrived)
+            complete(fields, self.request, id=self.state.request_id, cors=self.cors, closing=closing)
+            message = {**message, "headers": fields}
         elif self._ends_line and not message.get("more_body"):
             message = {**message, "body": message.get("body", b"") + b"\n"}
         await self.onward(message)
 
 
-def complete(headers: MutableHeaders, request: HTTPConnection, *, cors: Cors, closing: bool) -> None:
+def complete(fields: Fields, request: HTTPConnection, *, id: str, cors: Cors, closing: bool) -> None:
     """Add the request's id, the security headers that a route has not set, those of CORS, and `Connection: close` when
     the connection will close. The request's path has no prefix of VIT_ROOT_PATH.
     """
-    headers[REQUEST_ID] = request.state.request_id
+    present = {name for name, _ in fields}
+    fields.append((ID, id.encode()))
     if request.scope["path"] == "/docs":
-        headers["Content-Security-Policy"] = DOCS_POLICY
-    for name, value in HEADERS.items():
-        headers.setdefault(name, value)
-    cors.complete(headers, request)
+        fields.append((CONTENT_SECURITY_POLICY, DOCS_POLICY))
+        present.add(CONTENT_SECURITY_POLICY)
+    fields += [(name, value) for name, value in UNLESS_SET.items() if name not in present]
+    cors.complete(MutableHeaders(raw=fields), request)
     if closing:
-        headers["Connection"] = "close"
+        fields.append((b"connection", b"close"))

@@ -55,13 +55,13 @@ class Bodies:
 class Body:
     """One request's body. `receive` raises when a limit is exceeded."""
 
-    def __init__(self, bodies: Bodies, request: HTTPConnection, receive: Receive) -> None:
+    def __init__(self, bodies: Bodies, request: HTTPConnection, receive: Receive, *, stages: Stages) -> None:
         self._bodies = bodies
         self._receive = receive
         self.received = 0  # bytes
         headers = request.headers
         self.finished = headers.get("Content-Length", "0") == "0" and "Transfer-Encoding" not in headers
-        self._stages: Stages = request.state.stages
+        self._stages = stages
         self.began = asyncio.get_running_loop().time()
         self._refusal: ServiceError | None = None
         self._wait: asyncio.Timeout  # for the part that comes next, or came last

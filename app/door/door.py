@@ -11,7 +11,6 @@ because it answers in plain text.
 import asyncio
 import logging
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
@@ -28,14 +27,14 @@ from app.door.problems import respond_to
 from app.errors import Fault, Overloaded, ServiceError, Unavailable
 from app.lifecycle import STOPPING
 from app.settings import Settings
+from app.telemetry.request_state import RequestState
 
 log = logging.getLogger(__name__)
 
 
 @dataclass
 class Door:
-    """ASGI middleware. Sets `request_id` and `deadline` in the scope's state, and needs `stages` there. The protocol
-    says there whether the connection is `crowded`, and whether the whole message has `arrived`.
+    """ASGI middleware. Sets `request_id` and `deadline` in the RequestState, and needs its `stages`.
 
     It decides by the path below VIT_ROOT_PATH.
     """
@@ -55,20 +54,20 @@ class Door:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        state: dict[str, Any] = scope.setdefault("state", {})
+        state = RequestState.of(scope)
         root_path = self.settings.root_path
         path = scope["path"] = below(root_path, scope["path"])
         request = HTTPConnection(scope)
-        state["request_id"] = request_id(request)
-        body = Body(self._bodies, request, receive)
-        answer = Answer(send, request=request, body=body, cors=self.cors, model=self.model)
+        state.request_id = request_id(request)
+        body = Body(self._bodies, request, receive, stages=state.stages)
+        answer = Answer(send, request=request, state=state, body=body, cors=self.cors, model=self.model)
         try:
             preflight = self.cors.is_preflight(request)
             check_port(request, metrics_port=self.settings.metrics_port)
             if not preflight:  # browsers send no key with it
                 self.keys.check(request)
-            state["deadline"] = deadline(request, max_s=self.settings.request_timeout_s)
-            check_room(request, admission=self.admission)
+            state.deadline = deadline(request, max_s=self.settings.request_timeout_s)
+            check_room(request, state, admission=self.admission)
             self._bodies.check(request)
             if preflight:
                 await self.cors.preflight()(scope, receive, answer.send)
@@ -83,14 +82,14 @@ class Door:
             finally:
                 scope["route"] = inner.get("route")  # for the layers around
         except (Exception, asyncio.CancelledError) as error:
-            if "status" in state:  # the answer has begun
+            if state.status:  # the answer has begun
                 raise
             await _response(error, state)(scope, receive, answer.send)
         finally:
             body.release()
 
 
-def _response(error: BaseException, state: dict[str, Any]) -> Response:
+def _response(error: BaseException, state: RequestState) -> Response:
     if isinstance(error, asyncio.CancelledError):  # uvicorn cancels when the time to drain is over
         error = Unavailable(STOPPING)
     if isinstance(error, MemoryError):

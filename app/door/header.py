@@ -10,6 +10,7 @@ from starlette.requests import HTTPConnection
 from app.door.admission import Admission
 from app.door.paths import PROBES
 from app.errors import InvalidParameter, Overloaded
+from app.telemetry.request_state import RequestState
 
 REQUEST_ID = "X-Request-ID"
 MODEL_DIGEST = "X-Model-Digest"
@@ -38,15 +39,15 @@ def deadline(request: HTTPConnection, *, max_s: float) -> float:
     return time.monotonic() + min(seconds, max_s)
 
 
-def check_room(request: HTTPConnection, *, admission: Admission) -> None:
+def check_room(request: HTTPConnection, state: RequestState, *, admission: Admission) -> None:
     """Refuse new images that `admission` refuses, and everything on a crowded connection. Never refuse a probe.
 
-    Needs `deadline` in the request's state. Raises Overloaded, or the refusal of `admission`.
+    Raises Overloaded, or the refusal of `admission`.
     """
     if request.scope["path"] in PROBES:
         return
-    if request.scope["state"].get("crowded"):
+    if state.crowded:
         raise Overloaded("Too many connections are open. Send this request again in a moment.")
     # A map of an image that was classified before costs little, and its client has waited once already.
-    if request.scope["method"] == "POST" and (refusal := admission.refusal(deadline=request.state.deadline)):
+    if request.scope["method"] == "POST" and (refusal := admission.refusal(deadline=state.deadline)):
         raise refusal

@@ -3,33 +3,26 @@
 import logging
 import time
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
-from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.door.paths import METRICS, PROBES, below, upload_route
 from app.door.problems import UNANSWERED
-from app.telemetry.logs import access_log, request_state
+from app.telemetry.logs import access_log
 from app.telemetry.metrics import Metrics
+from app.telemetry.request_state import RequestState, in_work
 from app.telemetry.stages import Stages
 
-TRACEPARENT = TraceContextTextMapPropagator()
+TRACE = TraceContextTextMapPropagator()
+TRACE_FIELDS = {name.encode() for name in TRACE.fields}
 POLLED = PROBES | {METRICS}  # asked every few seconds: not traced, and logged at level debug only
 
 
 @dataclass
 class Observation:
-    """The outermost ASGI layer. Other layers leave in `scope["state"]` what they know of a request:
-
-    - `request_id`, for the log
-    - `status`, once the answer begins
-    - `images`, a list of facts of each image
-    - `problem`, the kind of the problem that answered it
-    - `refusal`, the ServiceError that the client got instead of an answer, because its body was not valid HTTP
-    - `stages`, put there by this layer, collects times
+    """The outermost ASGI layer. It says what the others have left in the RequestState, whose `stages` it sets.
 
     A valid W3C `traceparent` names the trace in the log, whether or not spans are exported.
     """
@@ -43,34 +36,33 @@ class Observation:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        state: dict[str, Any] = scope.setdefault("state", {})
-        stages = state["stages"] = Stages(observe=self.metrics.stage)
+        state = RequestState.of(scope)
+        stages = state.stages = Stages(observe=self.metrics.stage)
         unrouted = upload_route(below(self.root_path, scope["path"])) or "unmatched"  # if it is refused at the door
 
         self.metrics.in_flight.inc()
         # Lines that are logged meanwhile name the request, and the trace that its client began.
-        in_log = request_state.set(state)
+        in_log = in_work.set(state)
         current = context.get_current()
         if not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
-            current = TRACEPARENT.extract(dict(Headers(scope=scope)), current)
+            current = TRACE.extract(_trace_fields(scope), current)
         traced = context.attach(current)
         try:
             await self.app(scope, receive, send)
         except Exception:  # answered outside of this layer
-            state |= {"status": 500, "problem": "internal-server-error"}
+            state.status, state.problem = 500, "internal-server-error"
             raise
         finally:
-            self._ended(scope, unrouted, time.perf_counter() - stages.began)
+            self._ended(scope, state, unrouted, time.perf_counter() - stages.began)
             context.detach(traced)
-            request_state.reset(in_log)
+            in_work.reset(in_log)
 
-    def _ended(self, scope: Scope, unrouted: str, seconds: float) -> None:
-        method, state = scope["method"], scope["state"]
-        status: int = state.get("status", UNANSWERED)
+    def _ended(self, scope: Scope, state: RequestState, unrouted: str, seconds: float) -> None:
+        method = scope["method"]
         route: str = getattr(scope.get("route"), "path", unrouted)
-        problem: str | None = state.get("problem")
-        if refusal := state.get("refusal"):
-            status, problem = int(refusal.status), refusal.kind
+        status, problem = state.status or UNANSWERED, state.problem
+        if state.refusal:
+            status, problem = int(state.refusal.status), state.refusal.kind
         self.metrics.request_ended(method=method, route=route, status=status, seconds=seconds, problem=problem)
         level = logging.DEBUG if route in POLLED else logging.INFO
         if access_log.isEnabledFor(level):
@@ -80,6 +72,11 @@ class Observation:
                 "status": status,
                 "duration_ms": round(1000 * seconds, 3),
                 **({"problem": problem} if problem else {}),
-                **({"images": state["images"]} if "images" in state else {}),
+                **({"images": state.images} if state.images else {}),
             }
             access_log.log(level, "%s %s %d", method, route, status, extra={"fields": facts})
+
+
+def _trace_fields(scope: Scope) -> dict[str, str]:
+    """The header's fields of W3C Trace Context, where it has them."""
+    return {name.decode(): value.decode("latin-1") for name, value in scope["headers"] if name in TRACE_FIELDS}

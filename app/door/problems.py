@@ -1,7 +1,7 @@
 """The one shape of an error over HTTP: RFC 9457, `application/problem+json`, for the framework's own errors too."""
 
 import re
-from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -16,6 +16,7 @@ from starlette.routing import Match, Route
 from starlette.types import Scope
 
 from app.errors import InvalidParameter, ServiceError
+from app.telemetry.request_state import RequestState
 
 PROBLEM_TYPE = "application/problem+json"
 NAMESPACE = "urn:vit-serve:problem:"
@@ -81,12 +82,12 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {"default": {"description": f"Every error has one shape.\n\n{listed}", "content": content}}
 
 
-def respond(problem: Problem, state: MutableMapping[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    """The response for `problem`. `state` is the scope's: its `request_id` becomes `instance` in the body, and the
-    problem's kind is left there as `problem`, for metrics and the log.
+def respond(problem: Problem, state: RequestState, headers: Mapping[str, str] | None = None) -> Response:
+    """The response for `problem`. The request's id becomes `instance` in the body, and the problem's kind is left in
+    `state`, for metrics and the log.
     """
-    state["problem"] = problem.type.removeprefix(NAMESPACE)
-    named = problem.model_copy(update={"instance": f"urn:request:{state['request_id']}"})
+    state.problem = problem.type.removeprefix(NAMESPACE)
+    named = problem.model_copy(update={"instance": f"urn:request:{state.request_id}"})
     return Response(
         f"{named.model_dump_json(exclude_none=True)}\n",
         status_code=problem.status,
@@ -95,7 +96,7 @@ def respond(problem: Problem, state: MutableMapping[str, Any], headers: Mapping[
     )
 
 
-def respond_to(error: ServiceError, state: MutableMapping[str, Any]) -> Response:
+def respond_to(error: ServiceError, state: RequestState) -> Response:
     return respond(problem_of(error), state, error.headers)
 
 
@@ -116,13 +117,13 @@ def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
         headers = error.headers
         if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             headers = {"Allow": _allowed(routes, request.scope)}
-        return respond(problem, request.scope["state"], headers)
+        return respond(problem, RequestState.of(request.scope), headers)
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
-        return respond_to(InvalidParameter(detail).saying(errors=errors), request.scope["state"])
+        return respond_to(InvalidParameter(detail).saying(errors=errors), RequestState.of(request.scope))
 
 
 def _nothing(routes: Iterable[Route], scope: Scope) -> str:

@@ -27,6 +27,7 @@ from app.door.problems import respond_to
 from app.door.transport import FLUSH_S, LingeringTransport
 from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
 from app.telemetry.logs import access_log
+from app.telemetry.request_state import RequestState
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100
@@ -144,7 +145,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if not self.parser.should_upgrade():
             self._stop_header_timer()
             super().on_headers_complete()
-            self.scope["state"]["crowded"] = self._places.crowded
+            self._state = RequestState.of(self.scope)
+            self._state.crowded = self._places.crowded
 
     def on_body(self, body: bytes) -> None:
         self._overhead = 0
@@ -155,7 +157,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return  # only the head was parsed
         self._in_message = False
         self._overhead = 0
-        self.scope["state"]["arrived"] = True
+        self._state.arrived = True
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -214,16 +216,15 @@ class GuardedProtocol(HttpToolsProtocol):
             if self.pipeline or not cycle.more_body or cycle.response_started:
                 cycle.keep_alive = False
                 return
-            cycle.scope["state"]["refusal"] = error
+            RequestState.of(cycle.scope).refusal = error
             cycle.disconnected = True  # so that code reading its body stops
             cycle.message_event.set()
-        state: dict[str, Any] = {}
-        request = HTTPConnection({"type": "http", "path": "", "headers": self.headers or [], "state": state})
-        state["request_id"] = request_id(request)
-        facts = {**state, "status": int(error.status), "problem": error.kind}
+        request = HTTPConnection({"type": "http", "path": "", "headers": self.headers or []})
+        state = RequestState(request_id=request_id(request))
+        facts = {"request_id": state.request_id, "status": int(error.status), "problem": error.kind}
         access_log.info("no request %d", error.status, extra={"fields": facts})  # Observation does not see it
         response = respond_to(error, state)  # as the door would
-        complete(response.headers, request, cors=self._cors, closing=True)
+        complete(response.raw_headers, request, id=state.request_id, cors=self._cors, closing=True)
         fields = [b"%b: %b" % field for field in (*self.server_state.default_headers, *response.raw_headers)]
         status = f"HTTP/1.1 {error.status:d} {error.status.phrase}".encode()
         self.transport.write(b"\r\n".join([status, *fields, b"", bytes(response.body)]))

@@ -7,21 +7,18 @@ import json
 import logging
 import re
 import sys
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Any, Literal
 
 from opentelemetry import trace
 
 from app.telemetry.line_writer import LineWriter
+from app.telemetry.request_state import in_work
 
 access_log = logging.getLogger("app.access")  # one line for every request
 
 STANDARD_ERROR = 2
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
-
-# `scope["state"]` of the request in work. A line says what it holds when the line is written.
-request_state: ContextVar[dict[str, Any] | None] = ContextVar("request_state", default=None)
 
 
 def configure(format: Literal["text", "json"], level: str) -> None:
@@ -70,8 +67,8 @@ def _time(record: logging.LogRecord) -> str:
 
 def _known(record: logging.LogRecord) -> dict[str, Any]:
     """The request, its trace, and what `extra={"fields": ...}` says."""
-    state = request_state.get()
-    known: dict[str, Any] = {"request_id": state["request_id"]} if state and "request_id" in state else {}
+    request = in_work.get()
+    known: dict[str, Any] = {"request_id": request.request_id} if request and request.request_id else {}
     span = trace.get_current_span().get_span_context()
     if span.is_valid:
         known |= {"trace_id": trace.format_trace_id(span.trace_id), "span_id": trace.format_span_id(span.span_id)}

@@ -12,6 +12,7 @@ from app.api.body.json_reader import JsonReader
 from app.api.parameters import Given, as_text
 from app.errors import MalformedRequest
 from app.images.upload import Upload
+from app.telemetry.request_state import RequestState
 
 STAR = (  # a small PNG of a star, for the example in /docs
     "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQAAAABbAUdZAAAAWUlEQVR42m2NwQ2AIBRDH5UEj47gJuBmjMYIjsAIng3heyBw8p1ek6aFQUZDXBkmxDROh"
@@ -71,7 +72,9 @@ async def read_json(request: Request, reader: JsonReader, *, max_images: int) ->
     body = bytearray()
     async for piece in request.stream():
         body += piece
-    return await reader.read(partial(_read, max_images=max_images), body, deadline=request.state.deadline)
+    return await reader.read(
+        partial(_read, max_images=max_images), body, deadline=RequestState.of(request.scope).deadline
+    )
 
 
 def _read(json: bytes | bytearray, *, max_images: int) -> tuple[list[Upload], Given]:

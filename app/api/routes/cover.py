@@ -17,6 +17,7 @@ from app.inference.scoring import TOP_K, Prediction, digits
 from app.maps.choice import Choice, Chosen, check_choice, choose, find_index
 from app.maps.covering import Fill
 from app.maps.what_if import WhatIf, as_much, top
+from app.telemetry.request_state import RequestState
 
 
 class Which(BaseModel):
@@ -115,7 +116,7 @@ async def cover(
         partial(WhatIf.of, covered, random_sets=random_sets, seed=bytes(kept.image.pixels)),
         np.asarray,
         fill=fill,
-        deadline=request.state.deadline,
+        deadline=RequestState.of(request.scope).deadline,
     )
     _, answers = await cancel_on_disconnect(request, running)
     index = find_index(maps, manifest.labels, choice.label)

@@ -12,6 +12,7 @@ from app.errors import NoClasses
 from app.inference.scoring import Prediction
 from app.maps.choice import Choice, find_class
 from app.maps.heads import head_report
+from app.telemetry.request_state import RequestState
 
 
 class HeadNumbers(BaseModel):
@@ -63,8 +64,9 @@ async def report(
     lens = maps.lens
     k = find_class(maps, labels, label) if labels else None
     index = None if k is None else int(maps.classes[k])
-    with request.state.stages.time("render"):
-        numbers = await services.drawings.draw(partial(head_report, maps, k), deadline=request.state.deadline)
+    state = RequestState.of(request.scope)
+    with state.stages.time("render"):
+        numbers = await services.drawings.draw(partial(head_report, maps, k), deadline=state.deadline)
     return ReportResponse(
         id=id,
         model=services.model_name,

@@ -14,6 +14,7 @@ from app.errors import NoClasses
 from app.maps.choice import Chosen, check_choice, choose, find_index
 from app.maps.covering import Fill
 from app.maps.faithfulness import FaithfulnessCurve, Trial
+from app.telemetry.request_state import RequestState
 
 
 class VerifyResponse(Chosen, ImageAnswer):
@@ -67,7 +68,7 @@ async def verify(
         partial(Trial.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(kept.image.pixels)),
         lambda logits: services.scoring.scores(logits)[index],
         fill=fill,
-        deadline=request.state.deadline,
+        deadline=RequestState.of(request.scope).deadline,
     )
     trial, scores = await cancel_on_disconnect(request, running)
     deletion, insertion = trial.curves(np.array(scores))

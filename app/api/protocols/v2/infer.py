@@ -22,6 +22,7 @@ from app.classifier import Outcome, Processed
 from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems
 from app.errors import MalformedRequest
+from app.telemetry.request_state import RequestState
 
 router = APIRouter(tags=["Open Inference Protocol"])
 described = partial(
@@ -40,17 +41,18 @@ async def infer(request: Request, services: ServicesDep, name: NamedDep) -> Resp
     The parameter `attention` keeps them for maps; the answer's parameter `ids` has their ids, with commas between.
     """
     expected = Expected(name=name, size=services.bundle.manifest.image.size, max_batch=max_batch(services))
+    state = RequestState.of(request.scope)
     head, images = await read_request(
         request.stream(),
         services.json_reader,
         head_length=request.headers.get(HEADER),
         expected=expected,
-        deadline=request.state.deadline,
+        deadline=state.deadline,
     )
     outputs = wanted(head, services)
     attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):
-        request.state.deadline = min(request.state.deadline, time.monotonic() + microseconds / 1e6)
+        state.deadline = min(state.deadline, time.monotonic() + microseconds / 1e6)
     outcomes = await ImageRequest(request, services).run(
         images, keep="image" if attention else "nothing", success="classified"
     )

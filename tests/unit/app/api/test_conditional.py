@@ -1,6 +1,5 @@
 """app/api/conditional.py: an answer is drawn once for a client that keeps its copy."""
 
-import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +11,7 @@ from fastapi import Request, Response
 from app.api.conditional import MAX_AGE_S, draw_unless_known
 from app.api.drawings import Drawings
 from app.api.representation import Format
+from app.telemetry.request_state import RequestState
 from app.telemetry.stages import Stages
 
 RECIPE = ("map", 3, None, 0.5)
@@ -32,7 +32,8 @@ async def answered(if_none_match: str = "", *, accept: str = "", **asked: Any) -
 
     stages = Stages(observe=lambda stage, seconds: done.append(stage))
     headers = [(b"if-none-match", if_none_match.encode()), (b"accept", accept.encode())]
-    request = Request({"type": "http", "headers": headers, "state": {"stages": stages, "deadline": math.inf}})
+    request = Request({"type": "http", "headers": headers})
+    RequestState.of(request.scope).stages = stages
     asked_for = {"recipe": RECIPE, "formats": ("png", "json"), "render": render, "format": None, **asked}
     with ThreadPoolExecutor(1, thread_name_prefix="pool") as pool:
         return await draw_unless_known(request, Drawings(pool=pool, max_in_work=1), **asked_for), done

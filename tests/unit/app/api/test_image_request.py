@@ -5,7 +5,6 @@ import base64
 import codecs
 import json
 import tempfile
-import time
 from contextlib import closing
 from types import SimpleNamespace
 from typing import Any
@@ -44,7 +43,7 @@ def received(
     """The images and the parameters of a body that arrives in these chunks, and ends so: 3 images at most."""
     receive = AsyncMock(side_effect=[*({**LAST, "body": chunk, "more_body": True} for chunk in chunks), ends])
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
-    scope = {"type": "http", "method": "POST", "headers": headers, "state": {"deadline": time.monotonic() + 60}}
+    scope = {"type": "http", "method": "POST", "headers": headers}
     scope["route"] = SimpleNamespace(path="/classify")
     admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
     with closing(JsonReader(admission=admission)) as reader:

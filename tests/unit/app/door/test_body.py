@@ -11,6 +11,7 @@ from app.door import body as module
 from app.door.body import AHEAD_BYTES, Bodies, Body
 from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
 from app.settings import Settings
+from app.telemetry.stages import Stages
 
 CHUNKED = {"transfer_encoding": "chunked"}
 LEFT = {"type": "http.disconnect"}
@@ -34,7 +35,7 @@ def body_of(request_of) -> Callable[..., Body]:
         async def receive():
             return waiting.pop(0) if waiting else await asyncio.Event().wait()
 
-        return Body(limits, request_of(**headers), receive)
+        return Body(limits, request_of(**headers), receive, stages=Stages(observe=lambda *_: None))
 
     return made
 
@@ -86,8 +87,9 @@ async def test_slow_bytes_do_not_extend_the_time(request_of):
         await asyncio.sleep(0.02)
         return part(1, more=True)
 
+    unread = Stages(observe=lambda *_: None)
     with pytest.raises(SlowRequest):
-        await whole(Body(bodies(receive_timeout_s=0.2), request_of(content_length="90"), receive))
+        await whole(Body(bodies(receive_timeout_s=0.2), request_of(content_length="90"), receive, stages=unread))
 
 
 async def test_the_wait_for_an_answer_has_no_limit(body_of):

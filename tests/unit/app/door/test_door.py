@@ -1,18 +1,20 @@
 import asyncio
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from app.door.admission import Admission
-from app.door.answer import HEADERS
+from app.door.answer import UNLESS_SET
 from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import ApiKeys
 from app.errors import BodyTooLarge, UnusableImage
 from app.lifecycle import Lifecycle
 from app.settings import Settings
+from app.telemetry.request_state import RequestState
 from app.telemetry.stages import Stages
 
 SETTINGS = Settings(max_upload_bytes=100, metrics_port=9000)
@@ -63,8 +65,9 @@ class Guarded:
         """Status, header fields and body of the answer."""
         raw = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         scope = {"type": "http", "method": method, "path": path, "headers": raw, "server": ("127.0.0.1", port)}
-        stages = Stages(observe=lambda stage, seconds: self.timed.append((stage, seconds)))
-        scope["state"] = {"stages": stages, "crowded": crowded}
+        state = RequestState.of(scope)
+        state.crowded = crowded
+        state.stages = Stages(observe=lambda stage, seconds: self.timed.append((stage, seconds)))
         sent = []
 
         async def receive():
@@ -86,10 +89,11 @@ def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
     guarded = Guarded()
     status, fields, body = guarded.ask(body=b"x", content_length="1", x_request_id="mine", x_request_timeout="2")
     assert (status, body) == (200, b"ok")
-    assert fields["x-request-id"] == guarded.scope["state"]["request_id"] == "mine"
-    assert guarded.scope["state"]["deadline"] > 0
+    state = RequestState.of(guarded.scope)
+    assert fields["x-request-id"] == state.request_id == "mine"
+    assert 0 < state.deadline < math.inf
     assert fields["x-model-digest"] == "a digest"
-    assert {name.lower(): value for name, value in HEADERS.items()}.items() <= fields.items()
+    assert {name.decode(): value.decode() for name, value in UNLESS_SET.items()}.items() <= fields.items()
     assert "connection" not in fields
 
 

@@ -10,6 +10,7 @@ from app.door.admission import Admission
 from app.door.header import check_room, deadline, request_id
 from app.errors import InvalidParameter, Overloaded
 from app.lifecycle import Lifecycle
+from app.telemetry.request_state import RequestState
 
 NAMES = ["a", "3f1c-77", "A_b.C-9", "x" * 64, "", "x" * 65, "a b", "a\nlevel=error", "é", "<script>", "a;b"]
 
@@ -45,24 +46,23 @@ def admission(*, images: int) -> Admission:
 
 
 FULL, LATE, EMPTY = (admission(images=images) for images in (10, 8, 0))
-CROWDED = {"crowded": True}
 
 
 @pytest.mark.parametrize(
-    ("admission", "path", "method", "state", "has_room"),
+    ("admission", "path", "method", "crowded", "has_room"),
     [
-        (EMPTY, "/classify", "POST", {}, True),
-        (FULL, "/classify", "POST", {}, False),
-        (LATE, "/classify", "POST", {}, False),
-        (EMPTY, "/classify", "POST", CROWDED, False),
-        (FULL, "/attention/x/verify", "POST", {}, False),
-        (FULL, "/attention/x", "GET", {}, True),
-        (EMPTY, "/attention/x", "GET", CROWDED, False),
-        (FULL, "/livez", "GET", CROWDED, True),
-        (FULL, "/readyz", "GET", CROWDED, True),
+        (EMPTY, "/classify", "POST", False, True),
+        (FULL, "/classify", "POST", False, False),
+        (LATE, "/classify", "POST", False, False),
+        (EMPTY, "/classify", "POST", True, False),
+        (FULL, "/attention/x/verify", "POST", False, False),
+        (FULL, "/attention/x", "GET", False, True),
+        (EMPTY, "/attention/x", "GET", True, False),
+        (FULL, "/livez", "GET", True, True),
+        (FULL, "/readyz", "GET", True, True),
     ],
 )
-def test_maps_and_probes_need_no_room_and_others_are_refused(request_of, admission, path, method, state, has_room):
-    request = request_of(path, method, state=state | {"deadline": time.monotonic() + 5})
+def test_maps_and_probes_need_no_room_and_others_are_refused(request_of, admission, path, method, crowded, has_room):
+    state = RequestState(crowded=crowded, deadline=time.monotonic() + 5)
     with nullcontext() if has_room else pytest.raises(Overloaded):
-        check_room(request, admission=admission)
+        check_room(request_of(path, method), state, admission=admission)

@@ -18,20 +18,21 @@ from app.errors import Overloaded
 from app.lifecycle import Lifecycle
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
+from app.telemetry.request_state import RequestState
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
 async def thing(request: Request) -> Response:
-    request.state.stages.add("decode", 0.0, 0.25)
-    request.state.images = [{"sha256": "abc"}]
+    state = RequestState.of(request.scope)
+    state.stages.add("decode", 0.0, 0.25)
+    state.images = [{"sha256": "abc"}]
     logging.getLogger("app.thing").info("inside")
     return Response(trace.format_trace_id(trace.get_current_span().get_span_context().trace_id))
 
 
 async def refused(request: Request) -> Response:
-    request.state.request_id = "r-1"
-    return respond_to(Overloaded("Later."), request.scope["state"])
+    return respond_to(Overloaded("Later."), RequestState.of(request.scope))
 
 
 async def broken(request: Request) -> Response:

@@ -16,6 +16,7 @@ from app.door import protocol as module
 from app.door.cors import Cors
 from app.door.places import Places
 from app.door.protocol import MAX_PIPELINED, GuardedProtocol
+from app.telemetry.request_state import RequestState
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -150,7 +151,7 @@ async def test_only_a_request_that_has_arrived_takes_a_place_at_work():
     crowded: list[bool] = []
 
     async def noting(scope, receive, send):
-        crowded.append(scope["state"]["crowded"])
+        crowded.append(RequestState.of(scope).crowded)
         if len(crowded) == 2:
             await ask(GET)  # from a second connection, while this one is at work
         await app(scope, receive, send)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from opentelemetry import context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from app.telemetry.logs import JsonFormatter, TextFormatter, request_state
+from app.telemetry.logs import JsonFormatter, TextFormatter
+from app.telemetry.request_state import RequestState, in_work
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
@@ -20,10 +21,10 @@ def record(message: str, *args: object, **extra: object) -> logging.LogRecord:
 
 
 @contextmanager
-def request(state: dict):
-    token = request_state.set(state)
+def request(state: RequestState):
+    token = in_work.set(state)
     yield
-    request_state.reset(token)
+    in_work.reset(token)
 
 
 def as_json(line: logging.LogRecord) -> dict:
@@ -43,10 +44,10 @@ def test_json_and_text_say_what_when_and_where():
 
 
 def test_both_name_the_request():
-    with request({"request_id": "abc"}):
+    with request(RequestState(request_id="abc")):
         assert as_json(record("x"))["request_id"] == "abc"
         assert "request_id=abc" in TextFormatter().format(record("x"))
-    with request({}):  # it has none yet
+    with request(RequestState()):  # it has none yet
         assert "request_id" not in as_json(record("x"))
 
 
@@ -76,6 +77,6 @@ def test_a_traceback_stays_with_its_line():
 def test_no_client_can_start_a_line(formatter, text):
     """Whatever a reader takes for the end of a line, the next line is indented, or there is none."""
     for line in (record("%s", text), record("x", fields={"f": text}), failed(text)):
-        with request({"request_id": text}):
+        with request(RequestState(request_id=text)):
             _, *rest = formatter.format(line).splitlines()
         assert all(line.startswith("    ") for line in rest)

@@ -1,0 +1,38 @@
+"""What is known of one request, from its first byte to its line in the log."""
+
+import math
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.errors import ServiceError
+from app.telemetry.stages import Stages
+
+KEY = "request"  # in the state of an ASGI scope
+
+
+@dataclass(slots=True, kw_only=True)
+class RequestState:
+    """Each layer that a request passes leaves here what the others need, from the socket inward."""
+
+    crowded: bool = False  # its connection came when too many others were at work
+    arrived: bool = False  # all of its body is here, read or not
+    refusal: ServiceError | None = None  # the client's answer, because its body was not valid HTTP
+    stages: Stages = field(init=False)
+    request_id: str = ""  # none yet
+    deadline: float = math.inf  # seconds of time.monotonic
+    images: list[dict[str, object]] = field(default_factory=list)  # facts of each, for the log
+    status: int | None = None  # once the answer has begun
+    problem: str | None = None  # the kind of the problem that is the answer
+
+    @staticmethod
+    def of(scope: Any) -> "RequestState":
+        """That of an ASGI scope. Without this project's protocol below, the first layer to ask makes it."""
+        state = scope.setdefault("state", {})
+        if KEY not in state:
+            state[KEY] = RequestState()
+        found: RequestState = state[KEY]
+        return found
+
+
+in_work: ContextVar[RequestState | None] = ContextVar("in_work", default=None)  # the request that runs this code
