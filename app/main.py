@@ -9,16 +9,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 from operator import attrgetter
 
-from fastapi import Depends, FastAPI, Security
-from fastapi.security import HTTPBearer
+from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
 from starlette.routing import Route
 
 from app.api.body.json_reader import JsonReader
-from app.api.description import without_null
+from app.api.description import described
 from app.api.drawings import Drawings
-from app.api.parameters import check_query
 from app.api.protocols import huggingface
 from app.api.protocols.v2 import infer
 from app.api.protocols.v2 import model as v2
@@ -108,15 +106,13 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         generate_unique_id_function=attrgetter("name"),  # generators name their functions after it
         responses=problems(),
         swagger_ui_parameters={"defaultModelsExpandDepth": -1, "tryItOutEnabled": True},  # no list of schemas
-        # The door checks the key; here it is for /docs.
-        dependencies=[Depends(check_query), *([Security(HTTPBearer(auto_error=False))] if keys else [])],
         lifespan=lifespan,
         telemetry=_telemetry(settings),
     )
     routes = [route for one in (app, *ROUTERS) for route in one.routes if isinstance(route, Route)]
     for router in ROUTERS:
         app.include_router(router)
-    app.openapi = partial(without_null, app.openapi)  # type: ignore[method-assign]  # as FastAPI's documents have it
+    app.openapi = partial(described, app.openapi, with_keys=bool(keys))  # type: ignore[method-assign]  # as FastAPI's documents have it
     install_handlers(app, routes=routes)
 
     model = backend.model()

@@ -3,11 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
+BEARER = "HTTPBearer"
 
-def without_null(describe: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What `describe` returns, without null in the parameters."""
+
+def described(describe: Callable[[], dict[str, Any]], *, with_keys: bool) -> dict[str, Any]:
+    """What `describe` returns, without null in the parameters. `with_keys` every call says how a key is sent: the door
+    checks it.
+    """
     description = describe()
     calls = [call for methods in description["paths"].values() for call in methods.values()]
+    if with_keys:
+        description["components"]["securitySchemes"] = {BEARER: {"type": "http", "scheme": "bearer"}}
+        for call in calls:
+            call["security"] = [{BEARER: []}]
     for parameter in (parameter for call in calls for parameter in call.get("parameters", ())):
         not_null(parameter["schema"])
     return description

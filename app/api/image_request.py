@@ -17,7 +17,7 @@ from app.api.body.form import read_form
 from app.api.body.json_images import json_schema, read_json
 from app.api.description import not_null
 from app.api.disconnect import cancel_on_disconnect
-from app.api.parameters import Given, P, with_body
+from app.api.parameters import Given, P, check_names, read
 from app.api.representation import BINARY
 from app.api.services import Services
 from app.classifier import Image, Keep, Outcome, Processed
@@ -53,16 +53,28 @@ Attention = Annotated[
 ]
 
 
-def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
-    """Of OpenAPI. The image itself may be called by any type, and generators know this one.
+def image_request(parameters: type[BaseModel]) -> dict[str, Any]:
+    """Of OpenAPI: a query with these parameters, and a body. An image that is the body may be called by any type, and
+    generators know this one.
 
     Parameters in a body have no default: generated clients would send it, beside that of the query.
     """
+    described = parameters.model_json_schema()["properties"]
     members = {
         name: not_null({key: value for key, value in schema.items() if key != "default"})
-        for name, schema in parameters.model_json_schema()["properties"].items()
+        for name, schema in described.items()
     }
     return {
+        "parameters": [
+            {
+                "name": name,
+                "in": "query",
+                "required": False,
+                "schema": members[name] | ({} if schema["default"] is None else {"default": schema["default"]}),
+                "description": schema["description"],
+            }
+            for name, schema in described.items()
+        ],
         "requestBody": {
             "required": True,
             "content": {
@@ -77,7 +89,7 @@ def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
                 },
                 "application/json": {"schema": json_schema(members, title=parameters.__name__)},
             },
-        }
+        },
     }
 
 
@@ -88,14 +100,21 @@ class ImageRequest:
     request: Request
     services: Services
 
-    async def read(self, of_query: P, *, max_images: int) -> tuple[list[Upload], P]:
-        """Every image in the body, in order, and the parameters of the query with those of a form or JSON.
+    async def read(self, kind: type[P], *, max_images: int) -> tuple[list[Upload], P]:
+        """Every image in the body, in order, and the parameters of the query with those of a form or JSON, which count
+        as much. A query that is wrong is refused before the body is read.
 
         Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
         images, ClientDisconnect, and what admission and the door raise.
         """
-        images, given = await self._body(type(of_query).model_fields, max_images=max_images)
-        return images, with_body(of_query, given, self.request)
+        in_query = self.request.query_params.multi_items()
+        parameters = read(kind, in_query)
+        images, in_body = await self._body(kind.model_fields, max_images=max_images)
+        if in_body:
+            given = [*in_query, *in_body]
+            check_names([name for name, _ in given], kind.model_fields, self.request)
+            parameters = read(kind, given)
+        return images, parameters
 
     async def _body(self, parameters: Collection[str], *, max_images: int) -> tuple[list[Upload], Given]:
         """Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of

@@ -2,16 +2,13 @@
 
 import json
 import re
-from collections.abc import Callable, Collection, Sequence
-from functools import cache
+from collections.abc import Collection, Sequence
 from typing import Any, TypeVar
 
 from fastapi import Request
-from fastapi.dependencies.utils import get_dependant, get_flat_params
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
-from app.door.paths import is_public
 from app.errors import InvalidParameter, MalformedRequest, is_meant
 from app.images.kinds import LOOK_BYTES, what_is
 
@@ -21,26 +18,6 @@ _REPEATED = re.compile(r"[\w.-]{1,64}", re.ASCII)  # the names that an answer re
 _WRITTEN = ("JSON", "a form", "a form without files")  # names of kinds
 _NOTHING = (b"", b"{}", b"null")  # which axios.post sends for a request without a body
 _MAY_HOLD_PARAMETERS = re.compile(r"\s*(?:application/(?:\S*json|x-www-form-urlencoded)|multipart/)", re.IGNORECASE)
-
-
-async def check_query(request: Request) -> None:
-    """Refuses a query that names what its path does not take, on every path that needs a key.
-
-    Probes and the page answer the same whatever the query: health checkers and caches add some. Raises
-    InvalidParameter.
-    """
-    given, route = request.query_params.multi_items(), request.scope["route"]
-    if given and not is_public(request.method, route.path):
-        check_names([name for name, _ in given], _names(route.endpoint, route.path), request)
-    if request.method == "GET" and not is_public(request.method, route.path):
-        await refuse_body(request)
-
-
-@cache
-def _names(endpoint: Callable[..., object], path: str) -> list[str]:
-    """Those that a query may give. No path takes any in a header or cookie."""
-    names = [field.alias for field in get_flat_params(get_dependant(path=path, call=endpoint))]
-    return [name for name in names if f"{{{name}}}" not in path]
 
 
 async def refuse_body(request: Request) -> None:
@@ -57,17 +34,10 @@ async def refuse_body(request: Request) -> None:
         raise MalformedRequest(f"{_call(request)} takes no body: its parameters stand in the query.")
 
 
-def with_body(of_query: P, of_body: Given, request: Request) -> P:
-    """The parameters of the query and those of the body, which count as much.
-
-    Raises InvalidParameter, and RequestValidationError as FastAPI does for the query.
-    """
-    if not of_body:
-        return of_query
-    kind = type(of_query)
-    check_names([*of_query.model_fields_set, *(name for name, _ in of_body)], kind.model_fields, request)
+def read(kind: type[P], given: Given) -> P:
+    """Parameters from what a query and a body give, as text. Raises RequestValidationError, as FastAPI does."""
     try:
-        return kind.model_validate({**of_query.model_dump(exclude_unset=True), **dict(of_body)})
+        return kind.model_validate(dict(given))
     except ValidationError as error:
         raise RequestValidationError(error.errors(include_url=False)) from None
 

@@ -80,12 +80,6 @@ def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):
             assert answer.json()["type"] == "urn:vit-serve:problem:invalid-parameter"
 
 
-def test_the_parameters_of_a_path_are_found_once(client, monkeypatch):
-    refused = client.get("/model?zzz=1").json()["detail"]
-    monkeypatch.setattr("app.api.parameters.get_flat_params", lambda _: pytest.fail("found again"))
-    assert client.get("/model?zzz=1").json()["detail"] == refused
-
-
 @pytest.mark.parametrize("path", ["/?id=3", "/page/style.css?v=2", "/docs?x", "/openapi.json?v=1", "/health?verbose"])
 def test_the_page_and_probes_answer_the_same_whatever_the_query(client, path):
     assert client.get(path).content == client.get(path.partition("?")[0]).content

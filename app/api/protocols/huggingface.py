@@ -8,13 +8,14 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from app.api.image_request import ImageRequest, image_body
+from app.api.image_request import ImageRequest, image_request
 from app.api.image_results import aside_if_many
+from app.api.route import CheckedRoute
 from app.api.routes.probes import readyz
-from app.api.services import ServicesDep
+from app.api.services import services_of
 from app.classifier import Processed
 from app.door.paths import HOME, PREDICT
 from app.door.problems import problems
@@ -37,31 +38,30 @@ class LabelScore(BaseModel):
     score: float = Field(examples=[0.9997])
 
 
-router = APIRouter(tags=["Hugging Face"])
+router = APIRouter(tags=["Hugging Face"], route_class=CheckedRoute)
 router.add_api_route("/health", readyz, include_in_schema=False)
 
 described = partial(
     router.post,
     summary="Classify one image",
     responses=problems(400, 408, 409, 413, 415, 422),
-    openapi_extra=image_body(PipelineParameters),
+    openapi_extra=image_request(PipelineParameters),
 )
 
 
 @described(HOME, operation_id="predict_at_root")
 @described(PREDICT)
-async def predict(
-    request: Request, services: ServicesDep, of_query: Annotated[PipelineParameters, Query()]
-) -> list[LabelScore]:
+async def predict(request: Request) -> list[LabelScore]:
     """The image is the body, or base64 in JSON under `inputs`. A form or JSON may have the parameters too.
 
     No maps are kept.
     """
+    services = services_of(request)
     if not services.bundle.manifest.labels:
         raise NoClasses
-    image_request = ImageRequest(request, services)
-    images, parameters = await image_request.read(of_query, max_images=1)
-    (outcome,) = await image_request.run(images, keep="nothing", success="classified")
+    brought = ImageRequest(request, services)
+    images, parameters = await brought.read(PipelineParameters, max_images=1)
+    (outcome,) = await brought.run(images, keep="nothing", success="classified")
     if isinstance(outcome, ServiceError):
         raise outcome
     rank = partial(scored, services.scoring, outcome, parameters)

@@ -11,9 +11,10 @@ from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
 from app.api.conditional import draw_unless_known, drawn
-from app.api.image_request import ImageRequest, image_body
+from app.api.image_request import ImageRequest, image_request
 from app.api.representation import Format, npy, preferred_format, representations
-from app.api.services import ChoiceQuery, MapsId, ModelName, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import ChoiceQuery, MapsId, ModelName, services_of
 from app.door.paths import ATTENTION
 from app.door.problems import problems
 from app.drawing.heatmap import Style, draw
@@ -61,7 +62,7 @@ PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, "scale", "for
 FORMATS: tuple[Format, ...] = ("png", "json", "npy")
 ANSWERS = problems(404, 409, 422) | representations(*FORMATS)
 
-router = APIRouter(tags=["maps"])
+router = APIRouter(tags=["maps"], route_class=CheckedRoute)
 
 
 @router.get(
@@ -74,7 +75,6 @@ router = APIRouter(tags=["maps"])
 @router.get(f"{ATTENTION}/{{id}}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
 async def attention(
     request: Request,
-    services: ServicesDep,
     choice: ChoiceQuery,
     style: Annotated[Style, Query()],
     id: str | None = None,
@@ -82,6 +82,7 @@ async def attention(
     format: Annotated[Format | None, Query(description=OF_FORMAT)] = None,
 ) -> Response:
     """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
+    services = services_of(request)
     if id is None:
         root = services.settings.root_path
         maps = f"{root}/attention/{{id}}"
@@ -107,24 +108,23 @@ async def attention(
     summary="Draw a map of an image in the request",
     responses=ANSWERS | problems(400, 408, 413, 415),
     response_class=Response,
-    openapi_extra=image_body(MapParameters),
+    openapi_extra=image_request(MapParameters),
 )
-async def attention_of_body(
-    request: Request, services: ServicesDep, of_query: Annotated[MapParameters, Query()]
-) -> Response:
+async def attention_of_body(request: Request) -> Response:
     """The map that GET draws, in one request: nothing is kept. JSON has the predictions too. A form or JSON may have
     the parameters too.
     """
+    services = services_of(request)
     manifest, scoring = services.bundle.manifest, services.scoring
-    image_request = ImageRequest(request, services)
-    images, parameters = await image_request.read(of_query, max_images=1)
+    brought = ImageRequest(request, services)
+    images, parameters = await brought.read(MapParameters, max_images=1)
     given = parameters.model_dump()
     choice = Choice(**{name: given[name] for name in Choice.model_fields})
     style = Style(**{name: given[name] for name in Style.model_fields})
     check_choice(choice, manifest)
     likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
     classes = classes_for(choice, scoring.labels, likely)
-    (outcome,) = await image_request.run(images, keep="nothing", explain=classes, success="explained")
+    (outcome,) = await brought.run(images, keep="nothing", explain=classes, success="explained")
     if isinstance(outcome, ServiceError):
         raise outcome
     assert outcome.maps

@@ -3,12 +3,13 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from app.api.image_request import KEEP, Attention, ImageRequest, image_body
+from app.api.image_request import KEEP, Attention, ImageRequest, image_request
 from app.api.image_results import FailedResult, ImageInfo, aside_if_many, results
-from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import MapsId, MapsPath, ModelName, services_of
 from app.classifier import Processed
 from app.door.paths import CLASSIFY
 from app.door.problems import problems
@@ -42,27 +43,26 @@ class ClassifyResponse(BaseModel):
     results: list[Result | FailedResult]
 
 
-router = APIRouter(tags=["images"])
+router = APIRouter(tags=["images"], route_class=CheckedRoute)
 
 
 @router.post(
     CLASSIFY,
     summary="Classify images",
     response_model_exclude_none=True,
-    openapi_extra=image_body(ClassifyParameters),
+    openapi_extra=image_request(ClassifyParameters),
     responses=problems(400, 408, 409, 413, 415, 422),
 )
-async def classify(
-    request: Request, services: ServicesDep, of_query: Annotated[ClassifyParameters, Query()]
-) -> ClassifyResponse:
+async def classify(request: Request) -> ClassifyResponse:
     """Repeating a request is harmless: it gives the same scores and a new id. A form or JSON may have the parameters
     too.
     """
+    services = services_of(request)
     if not services.bundle.manifest.labels:
         raise NoClasses
-    image_request = ImageRequest(request, services)
-    images, parameters = await image_request.read(of_query, max_images=services.settings.max_images_per_request)
-    outcomes = await image_request.run(images, keep=KEEP[parameters.attention], success="classified")
+    brought = ImageRequest(request, services)
+    images, parameters = await brought.read(ClassifyParameters, max_images=services.settings.max_images_per_request)
+    outcomes = await brought.run(images, keep=KEEP[parameters.attention], success="classified")
     top_k, threshold = parameters.top_k, parameters.threshold
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0

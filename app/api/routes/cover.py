@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 
 from app.api.disconnect import cancel_on_disconnect
 from app.api.parameters import refuse_body
-from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, services_of
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import TOP_K, Prediction, digits
@@ -79,7 +80,7 @@ class CoverResponse(ImageAnswer):
     random_as_much: float  # share of the random sets that change the logit at least as much, up or down
 
 
-router = APIRouter(tags=["maps"])
+router = APIRouter(tags=["maps"], route_class=CheckedRoute)
 
 
 @router.post(
@@ -90,7 +91,6 @@ router = APIRouter(tags=["maps"])
 )
 async def cover(
     request: Request,
-    services: ServicesDep,
     id: str,
     choice: ChoiceQuery,
     which: Annotated[Which, Query()],
@@ -102,6 +102,7 @@ async def cover(
     `evidence` is the direct effect of these patches on the logit of `label`, by default the top one; `effect` is the
     real one. A covered image is not a natural one, so the result holds for this image, label and fill only.
     """
+    services = services_of(request)
     manifest = services.bundle.manifest
     if not manifest.labels:
         raise NoClasses

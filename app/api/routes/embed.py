@@ -4,13 +4,14 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.image_request import KEEP, Attention, ImageRequest, image_body
+from app.api.image_request import KEEP, Attention, ImageRequest, image_request
 from app.api.image_results import FailedResult, ImageInfo, refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
-from app.api.services import MapsId, MapsPath, ModelName, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import MapsId, MapsPath, ModelName, services_of
 from app.classifier import Processed
 from app.door.paths import EMBED
 from app.door.problems import problems
@@ -35,7 +36,7 @@ class EmbedResponse(BaseModel):
     results: list[Embedded | FailedResult]
 
 
-router = APIRouter(tags=["images"])
+router = APIRouter(tags=["images"], route_class=CheckedRoute)
 
 
 @router.post(
@@ -43,18 +44,19 @@ router = APIRouter(tags=["images"])
     summary="Get the embeddings of images",
     response_model=EmbedResponse,
     response_model_exclude_none=True,
-    openapi_extra=image_body(EmbedParameters),
+    openapi_extra=image_request(EmbedParameters),
     responses=problems(400, 408, 413, 415, 422) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
 )
-async def embed(request: Request, services: ServicesDep, of_query: Annotated[EmbedParameters, Query()]) -> Any:
+async def embed(request: Request) -> Any:
     """An embedding is the vector that the head reads, after the final norm and pooling.
 
     With `Accept: application/x-npy` the answer is one float32 array (images, features). If one image fails, it is a
     problem.
     """
-    image_request = ImageRequest(request, services)
-    images, parameters = await image_request.read(of_query, max_images=services.settings.max_images_per_request)
-    outcomes = await image_request.run(images, keep=KEEP[parameters.attention], success="embedded")
+    services = services_of(request)
+    brought = ImageRequest(request, services)
+    images, parameters = await brought.read(EmbedParameters, max_images=services.settings.max_images_per_request)
+    outcomes = await brought.run(images, keep=KEEP[parameters.attention], success="embedded")
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):

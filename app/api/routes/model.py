@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 
 from app.api.conditional import draw_unless_known
 from app.api.representation import Format, representations
-from app.api.services import ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import services_of
 from app.bundle import PICTURE_FORMATS, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.door.problems import problems
 from app.errors import UnknownPicture
@@ -47,12 +48,13 @@ class ModelPicturesResponse(BaseModel):
     pictures: list[ModelPicture]
 
 
-router = APIRouter(tags=["model"])
+router = APIRouter(tags=["model"], route_class=CheckedRoute)
 
 
 @router.get("/model", summary="Describe the model")
-async def model(services: ServicesDep) -> ModelResponse:
+async def model(request: Request) -> ModelResponse:
     """Return the served model, the device in use, and the latency measured so far."""
+    services = services_of(request)
     model = services.model
     return ModelResponse(
         name=services.bundle.manifest.name,
@@ -68,8 +70,9 @@ async def model(services: ServicesDep) -> ModelResponse:
 
 
 @router.get("/model/inspect", summary="List the pictures of the model")
-async def pictures(services: ServicesDep) -> ModelPicturesResponse:
+async def pictures(request: Request) -> ModelPicturesResponse:
     """List the pictures of the model itself and their addresses."""
+    services = services_of(request)
     folder = f"{services.settings.root_path}/model/inspect"
     return ModelPicturesResponse(
         pictures=[
@@ -87,11 +90,11 @@ async def pictures(services: ServicesDep) -> ModelPicturesResponse:
 )
 async def picture(
     request: Request,
-    services: ServicesDep,
     name: str,
     format: Annotated[PictureFormat | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
     """Return a picture of the model itself, or its numbers: filters, positions, attention distance."""
+    services = services_of(request)
     bundle = services.bundle
     if name not in bundle.manifest.inspect:
         raise UnknownPicture(bundle.manifest.inspect)

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse, RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-from app.api.services import ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import services_of
 from app.door.paths import HOME
 from app.drawing.colormaps import COLORMAPS
 
@@ -19,12 +20,13 @@ HEADERS = {
     ),
 }
 
-router = APIRouter()
+router = APIRouter(route_class=CheckedRoute)
 
 
 @router.get(HOME, include_in_schema=False)
-async def page(request: Request, services: ServicesDep) -> Response:
+async def page(request: Request) -> Response:
     """The page for a person who opens the service in a browser. Its links are relative to an address that ends in /."""
+    services = services_of(request)
     if not request.scope["raw_path"].endswith(b"/"):
         return RedirectResponse(f"{services.settings.root_path}/")
     return await file(request, "index.html")

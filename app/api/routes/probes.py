@@ -1,34 +1,36 @@
 """GET /livez, /readyz and /metrics: what a load balancer and Prometheus ask. None waits for the model."""
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from app.api.services import ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import services_of
 from app.door.problems import problems
 from app.errors import Unavailable
 
-router = APIRouter(tags=["probes"])
+router = APIRouter(tags=["probes"], route_class=CheckedRoute)
 
 
 @router.get("/livez", summary="Is the process alive?", responses=problems())
-async def livez(services: ServicesDep) -> dict[str, str]:
+async def livez(request: Request) -> dict[str, str]:
     """200 while the process is alive. 503 once it has failed and only a restart helps."""
-    check(services.lifecycle.failure)
+    check(services_of(request).lifecycle.failure)
     return {"status": "alive"}
 
 
 @router.get("/readyz", summary="Does the process take requests?", responses=problems())
-async def readyz(services: ServicesDep) -> dict[str, str]:
+async def readyz(request: Request) -> dict[str, str]:
     """200 while the process takes requests. 503 once it is stopping or has failed. Before the model is warm, nothing
     listens at the port.
     """
-    check(services.lifecycle.reason)
+    check(services_of(request).lifecycle.reason)
     return {"status": "ready"}
 
 
 @router.get("/metrics", include_in_schema=False)
-async def metrics(services: ServicesDep) -> Response:
+async def metrics(request: Request) -> Response:
     """Counters and histograms of this process, in Prometheus's text format."""
+    services = services_of(request)
     return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 

@@ -6,7 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.services import ImageAnswer, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import ImageAnswer, services_of
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
@@ -42,13 +43,12 @@ class ReportResponse(ImageAnswer):
     lens: Lens | None
 
 
-router = APIRouter(tags=["maps"])
+router = APIRouter(tags=["maps"], route_class=CheckedRoute)
 
 
 @router.get("/attention/{id}/report", summary="Get numbers by head and layer", responses=problems(404, 409, 422))
 async def report(
     request: Request,
-    services: ServicesDep,
     id: str,
     label: Annotated[
         str | None,
@@ -56,6 +56,7 @@ async def report(
     ] = None,
 ) -> ReportResponse:
     """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""
+    services = services_of(request)
     kept = await services.kept(id, request)
     scoring, labels = services.scoring, services.scoring.labels
     if label is not None and not labels:

@@ -8,7 +8,8 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from app.api.disconnect import cancel_on_disconnect
 from app.api.parameters import refuse_body
-from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, services_of
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.maps.choice import Chosen, check_choice, choose, find_index
@@ -30,7 +31,7 @@ class VerifyResponse(Chosen, ImageAnswer):
     insertion: FaithfulnessCurve
 
 
-router = APIRouter(tags=["maps"])
+router = APIRouter(tags=["maps"], route_class=CheckedRoute)
 
 
 @router.post(
@@ -41,7 +42,6 @@ router = APIRouter(tags=["maps"])
 )
 async def verify(
     request: Request,
-    services: ServicesDep,
     id: str,
     choice: ChoiceQuery,
     fill: FillQuery = "mean",
@@ -55,6 +55,7 @@ async def verify(
     smaller deletion area and a larger insertion area than random orders; the spread of `random_areas` shows how certain
     that is. The result holds for this image, class and fill only.
     """
+    services = services_of(request)
     manifest = services.bundle.manifest
     if not manifest.labels:
         raise NoClasses

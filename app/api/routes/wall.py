@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Request, Response
 
 from app.api.conditional import draw_unless_known
 from app.api.representation import Format, npy, representations
-from app.api.services import ImageAnswer, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import ImageAnswer, services_of
 from app.door.problems import problems
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style
@@ -34,7 +35,7 @@ class WallResponse(ImageAnswer):
     limits: tuple[float, float]  # the numbers that the first and the last colour stand for
 
 
-router = APIRouter(tags=["maps"])
+router = APIRouter(tags=["maps"], route_class=CheckedRoute)
 
 
 @router.get(
@@ -45,7 +46,6 @@ router = APIRouter(tags=["maps"])
 )
 async def wall(
     request: Request,
-    services: ServicesDep,
     id: str,
     method: Annotated[
         Method, Query(description="Must be class_token: no other method has a map per head")
@@ -59,6 +59,7 @@ async def wall(
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
     """Return the maps of all layers (down) and heads (across) on one scale: as PNG, as a NumPy array, or the layout."""
+    services = services_of(request)
     if method != "class_token":
         raise InvalidParameter(f"A wall shows the maps of single heads, and {method} has none: use class_token.")
     kept = await services.kept(id, request)

@@ -17,14 +17,15 @@ from app.api.protocols.v2.model import VERSION, NamedDep, max_batch, model_name,
 from app.api.protocols.v2.request import HEADER, Expected, read_request
 from app.api.protocols.v2.response import Output, Values, named_classes, respond_with
 from app.api.representation import BINARY
-from app.api.services import Services, ServicesDep
+from app.api.route import CheckedRoute
+from app.api.services import Services, services_of
 from app.classifier import Outcome, Processed
 from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems
 from app.errors import MalformedRequest
 from app.telemetry.request_state import RequestState
 
-router = APIRouter(tags=["Open Inference Protocol"])
+router = APIRouter(tags=["Open Inference Protocol"], route_class=CheckedRoute)
 described = partial(
     router.post,
     summary="Classify images in tensors",
@@ -35,11 +36,12 @@ described = partial(
 
 @described(INFER_VERSION, operation_id="infer_of_version")
 @described(INFER)
-async def infer(request: Request, services: ServicesDep, name: NamedDep) -> Response:
+async def infer(request: Request, name: NamedDep) -> Response:
     """The images are UINT8 pixels of the network's input size, or BYTES of encoded images.
 
     The parameter `attention` keeps them for maps; the answer's parameter `ids` has their ids, with commas between.
     """
+    services = services_of(request)
     expected = Expected(name=name, size=services.bundle.manifest.image.size, max_batch=max_batch(services))
     state = RequestState.of(request.scope)
     head, images = await read_request(

@@ -10,8 +10,9 @@ from typing import Annotated, Any, TypeVar
 from fastapi import APIRouter, Depends, Request
 
 from app.api.protocols.v2.request import IMAGES
+from app.api.route import CheckedRoute
 from app.api.routes.probes import check
-from app.api.services import Services, ServicesDep
+from app.api.services import Services, services_of
 from app.door.problems import problems
 from app.errors import UnknownModel
 
@@ -39,8 +40,9 @@ def tensors(services: Services) -> dict[str, int]:
     return {**classes, "embedding": manifest.features}
 
 
-async def _named(services: ServicesDep, name: str, version: str = VERSION) -> str:
+async def _named(request: Request, name: str, version: str = VERSION) -> str:
     """The model's name. Raises UnknownModel for another one, or another version."""
+    services = services_of(request)
     if name != model_name(services):
         raise UnknownModel(name)
     if version != VERSION:
@@ -49,7 +51,7 @@ async def _named(services: ServicesDep, name: str, version: str = VERSION) -> st
 
 
 NamedDep = Annotated[str, Depends(_named)]
-router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"])
+router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"], route_class=CheckedRoute)
 
 
 def of_model(path: str, **described: Any) -> Callable[[Endpoint], Endpoint]:
@@ -64,30 +66,31 @@ async def server(request: Request) -> dict[str, Any]:
 
 
 @router.get("/health/live", summary="Is the process alive?", responses=problems())
-async def live(services: ServicesDep) -> dict[str, bool]:
+async def live(request: Request) -> dict[str, bool]:
     """As /livez."""
-    check(services.lifecycle.failure)
+    check(services_of(request).lifecycle.failure)
     return {"live": True}
 
 
 @router.get("/health/ready", summary="Does the process take requests?", responses=problems())
-async def ready(services: ServicesDep) -> dict[str, bool]:
+async def ready(request: Request) -> dict[str, bool]:
     """As /readyz."""
-    check(services.lifecycle.reason)
+    check(services_of(request).lifecycle.reason)
     return {"ready": True}
 
 
 @of_model("/versions/{version}/ready", operation_id="model_ready_of_version", summary="Is the model ready?")
 @of_model("/ready", summary="Is the model ready?")
-async def model_ready(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
-    check(services.lifecycle.reason)
+async def model_ready(request: Request, name: NamedDep) -> dict[str, Any]:
+    check(services_of(request).lifecycle.reason)
     return {"name": name, "ready": True}
 
 
 @of_model("/versions/{version}", operation_id="metadata_of_version", summary="Describe input and output of the model")
 @of_model("", summary="Describe input and output of the model")
-async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
+async def metadata(request: Request, name: NamedDep) -> dict[str, Any]:
     """Return input and output of the model. A request may also name the outputs `logits` and `embedding`."""
+    services = services_of(request)
     (output, width), *_ = tensors(services).items()
     height_width = services.bundle.manifest.image.size
     return {
@@ -101,8 +104,9 @@ async def metadata(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
 
 @of_model("/versions/{version}/config", operation_id="config_of_version", summary="Get the configuration of the model")
 @of_model("/config", summary="Get the configuration of the model")
-async def config(services: ServicesDep, name: NamedDep) -> dict[str, Any]:
+async def config(request: Request, name: NamedDep) -> dict[str, Any]:
     """Return the contents of Triton's config.pbtxt. `dims` leave the batch out."""
+    services = services_of(request)
     (output, width), *_ = tensors(services).items()
     dims = [*services.bundle.manifest.image.size, 3]
     return {

@@ -38,17 +38,17 @@ def received(
     *chunks: bytes,
     ends: dict[str, Any] | Exception = LAST,
     content_type: str | None,
-    of_query: Parameters = Parameters(),  # noqa: B008 (it is never changed)
+    query: bytes = b"",
 ) -> tuple[list[Upload], Parameters]:
     """The images and the parameters of a body that arrives in these chunks, and ends so: 3 images at most."""
     receive = AsyncMock(side_effect=[*({**LAST, "body": chunk, "more_body": True} for chunk in chunks), ends])
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
-    scope = {"type": "http", "method": "POST", "headers": headers}
+    scope = {"type": "http", "method": "POST", "headers": headers, "query_string": query}
     scope["route"] = SimpleNamespace(path="/classify")
     admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
     with closing(JsonReader(admission=admission)) as reader:
         request = ImageRequest(Request(scope, receive), SimpleNamespace(json_reader=reader))
-        return asyncio.run(request.read(of_query, max_images=3))
+        return asyncio.run(request.read(Parameters, max_images=3))
 
 
 def uploads(*chunks: bytes, **how: Any) -> list[Upload]:
@@ -302,9 +302,8 @@ def test_members_of_json_are_parameters(json, expected):
     ],
 )
 def test_other_members_and_those_given_twice_are_refused(json, said):
-    query = Parameters(attention=False)
     with pytest.raises((InvalidParameter, MalformedRequest), match=said):
-        received(json.encode(), content_type="application/json", of_query=query)
+        received(json.encode(), content_type="application/json", query=b"attention=false")
 
 
 @pytest.mark.parametrize(
@@ -318,7 +317,7 @@ def test_other_members_and_those_given_twice_are_refused(json, said):
 )
 def test_other_fields_of_a_form_and_those_given_twice_are_refused(fields, said):
     with pytest.raises(InvalidParameter, match=said):
-        received(file(b"x") + fields + END, content_type=FORM, of_query=Parameters(attention=False))
+        received(file(b"x") + fields + END, content_type=FORM, query=b"attention=false")
 
 
 @pytest.mark.parametrize(
