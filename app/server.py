@@ -114,6 +114,7 @@ def serve(app: "FastAPI", settings: Settings, sockets: list[socket.socket]) -> N
         timeout_keep_alive=settings.keep_alive_s,
         timeout_graceful_shutdown=settings.drain_timeout_s,
         server_header=False,
+        proxy_headers=False,  # no answer depends on the address or scheme of a client
     )
     try:
         _listen(sockets, config.backlog)

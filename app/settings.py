@@ -36,7 +36,6 @@ OF_LIBRARIES = {
         ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"), "prometheus_client would write files to that folder"
     ),
     "WEB_CONCURRENCY": "uvicorn would count processes by it, and this service is one",
-    "FORWARDED_ALLOW_IPS": "uvicorn would take a request's client and scheme from its header",
     **dict.fromkeys(
         ("PILLOW_ALIGNMENT", "PILLOW_BLOCK_SIZE", "PILLOW_BLOCKS_MAX"),
         "Pillow would keep memory that the limits do not know",

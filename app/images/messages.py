@@ -15,6 +15,9 @@ from app.images.decode import LargeImage
 from app.images.kinds import IMAGES
 from app.images.preprocess import Box, Prepared
 
+Answer = Prepared | LargeImage | UnsupportedType | UnusableImage
+Buffer = bytes | bytearray | memoryview
+
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
 _ERRORS = {error.kind: error for error in (UnsupportedType, UnusableImage)}  # no others are raised for a worker
 
@@ -23,20 +26,21 @@ class GarbledAnswer(Exception):
     """A worker sent something that `pack_answer` does not write."""
 
 
-def pack_answer(answer: Prepared | LargeImage | UnsupportedType | UnusableImage) -> bytes:
-    blobs: tuple[bytes, ...] = ()
+def pack_answer(answer: Answer) -> tuple[Buffer, ...]:
+    """The parts of the bytes, in their order."""
+    blobs: tuple[Buffer, ...] = ()
     if isinstance(answer, Prepared):
         facts: dict[str, object] = {"size": answer.size, "box": answer.box, "format": answer.format}
-        blobs = answer.pixels.tobytes(), answer.thumbnail
+        blobs = np.ascontiguousarray(answer.pixels).data, answer.thumbnail
     elif isinstance(answer, LargeImage):
         facts = {"large": answer.pixels}
     else:
         facts = {"error": answer.kind, "detail": answer.detail}
     text = json.dumps(facts).encode()
-    return b"".join((_ANSWER.pack(len(text)), text, *blobs))
+    return _ANSWER.pack(len(text)), text, *blobs
 
 
-def unpack_answer(answer: bytes | bytearray, *, shape: tuple[int, int]) -> Prepared:
+def unpack_answer(answer: Buffer, *, shape: tuple[int, int]) -> Prepared:
     """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
 
     Raises UnsupportedType, UnusableImage, LargeImage, or GarbledAnswer.
@@ -44,14 +48,14 @@ def unpack_answer(answer: bytes | bytearray, *, shape: tuple[int, int]) -> Prepa
     try:
         (length,) = _ANSWER.unpack_from(answer)
         start = _ANSWER.size + length
-        facts: Any = json.loads(answer[_ANSWER.size : start])
+        facts: Any = json.loads(bytes(answer[_ANSWER.size : start]))
         if "error" in facts:
             raise _ERRORS[facts["error"]](str(facts["detail"]))
         if "large" in facts and (pixels := int(facts["large"])) > 0:
             raise LargeImage(pixels)
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
-        thumbnail = bytes(answer[end:])
+        thumbnail = bytes(memoryview(answer)[end:])
         box = Box(*map(float, facts["box"]))
         inside = 0 <= box.left < box.right <= width and 0 <= box.top < box.bottom <= height
         if not inside or not (IMAGES["JPEG"].match(thumbnail) or not thumbnail):

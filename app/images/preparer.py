@@ -9,7 +9,7 @@ from PIL import Image
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import LargeImage, Limits, opened
-from app.images.messages import pack_answer
+from app.images.messages import Answer, pack_answer
 from app.images.preprocess import ImageSpec, Prepared, preprocess
 
 LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
@@ -25,12 +25,14 @@ class Preparer:
     thumbnail_px: int  # the longest side of a thumbnail
 
     def __call__(self, data: bytes, even_large: bool, thumbnail: bool) -> bytes:
+        answer: Answer
         try:
-            return pack_answer(self.prepare(data, thumbnail=thumbnail, even_large=even_large))
-        except (UnsupportedType, UnusableImage, LargeImage) as answer:
-            return pack_answer(answer)
+            answer = self.prepare(data, thumbnail=thumbnail, even_large=even_large)
+        except (UnsupportedType, UnusableImage, LargeImage) as error:
+            answer = error
         except MemoryError:
-            return pack_answer(UnusableImage("Decoding this image takes too much memory."))
+            answer = UnusableImage("Decoding this image takes too much memory.")
+        return b"".join(pack_answer(answer))
 
     def prepare(self, data: bytes, *, thumbnail: bool, even_large: bool = True) -> Prepared:
         """Raises UnsupportedType or UnusableImage. Without `even_large` it decodes at most LARGE_PIXELS, else raises
@@ -56,5 +58,6 @@ def thumbnail_of(image: Image.Image, longest: int) -> bytes:
     A whole factor takes a fifth of the time of a resize to exactly `longest`, which a map does not need.
     """
     out = BytesIO()
-    image.reduce(math.ceil(max(image.size) / longest)).save(out, "JPEG", quality=THUMBNAIL_QUALITY)
+    factor = math.ceil(max(image.size) / longest)
+    (image.reduce(factor) if factor > 1 else image).save(out, "JPEG", quality=THUMBNAIL_QUALITY)
     return out.getvalue()

@@ -181,7 +181,8 @@ class Batcher:
         if plan is None:
             return None
         tickets = same[: plan.images]
-        self._waiting = [ticket for ticket in waiting if ticket not in tickets]
+        taken = set(tickets)
+        self._waiting = [ticket for ticket in waiting if ticket not in taken]
         return Batch(plan=plan, tickets=tickets)
 
 

@@ -5,6 +5,7 @@ import struct
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import reduce
 from typing import Self
 
 import numpy as np
@@ -13,7 +14,7 @@ import numpy.typing as npt
 from app.bundle import Bundle
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
-from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
+from app.images.messages import Buffer, GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import Prepared
 from app.inference.engine import Outputs
 
@@ -100,7 +101,7 @@ class RecordFormat:
         return cls(name=name, shapes=shapes_of(manifest.explains), size=manifest.image.size)
 
     def pack_image(self, kept: KeptImage) -> bytes:
-        return self._sealed(np.array(kept.classes, _dtype("classes")).tobytes() + pack_answer(kept.image))
+        return self._sealed(np.array(kept.classes, _dtype("classes")).tobytes(), *pack_answer(kept.image))
 
     def unpack_image(self, packed: bytes) -> KeptImage:
         """Raises DamagedRecord."""
@@ -108,13 +109,13 @@ class RecordFormat:
             self._check(packed)
             classes = np.frombuffer(packed, _dtype("classes"), self.explained, _CHECKSUM.size)
             self._check_classes(classes)
-            answer = bytearray(packed[_CHECKSUM.size + classes.nbytes :])
+            answer = memoryview(packed)[_CHECKSUM.size + classes.nbytes :]
             return KeptImage(image=unpack_answer(answer, shape=self.size), classes=tuple(classes.tolist()))
         except (ValueError, struct.error, GarbledAnswer, LargeImage, UnsupportedType, UnusableImage) as error:
             raise DamagedRecord from error
 
     def pack_maps(self, maps: Maps) -> bytes:
-        return self._sealed(b"".join(getattr(maps, name).tobytes() for name in self.shapes))
+        return self._sealed(*(np.ascontiguousarray(getattr(maps, name)).data for name in self.shapes))
 
     def unpack_maps(self, packed: bytes) -> Maps:
         """Views of `packed`. Raises DamagedRecord."""
@@ -131,8 +132,8 @@ class RecordFormat:
         except (ValueError, struct.error) as error:
             raise DamagedRecord from error
 
-    def _sealed(self, packed: bytes) -> bytes:
-        return _CHECKSUM.pack(self._checksum(packed)) + packed
+    def _sealed(self, *parts: Buffer) -> bytes:
+        return b"".join((_CHECKSUM.pack(self._checksum(*parts)), *parts))
 
     def _check(self, packed: bytes) -> None:
         if _CHECKSUM.unpack_from(packed) != (self._checksum(memoryview(packed)[_CHECKSUM.size :]),):
@@ -142,5 +143,5 @@ class RecordFormat:
         if not ((classes >= 0) & (classes < math.prod(self.shapes["logits"]))).all():
             raise ValueError("an unknown class")
 
-    def _checksum(self, packed: bytes | memoryview) -> int:
-        return zlib.crc32(packed, zlib.crc32(self.name.encode()))
+    def _checksum(self, *parts: Buffer) -> int:
+        return reduce(lambda so_far, part: zlib.crc32(part, so_far), parts, zlib.crc32(self.name.encode()))

@@ -67,4 +67,4 @@ def whoami(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
 
 def boast(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
     """Every image is large, even when it was asked for as such."""
-    return pack_answer(LargeImage(1))
+    return b"".join(pack_answer(LargeImage(1)))

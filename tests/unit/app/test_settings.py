@@ -112,7 +112,7 @@ READS = re.compile(
 )
 MAY_ACT = {  # of a library of the service, with the reason
     "prometheus_client": {"PROMETHEUS_DISABLE_CREATED_SERIES", "PROMETHEUS_LEGACY_NAME_VALIDATION"},  # shape /metrics
-    "uvicorn": set(),
+    "uvicorn": {"FORWARDED_ALLOW_IPS"},  # of a client, which changes no answer here
     "PIL": {"DISPLAY", "WAYLAND_DISPLAY", "WINDIR", "XDG_DATA_HOME", "XDG_DATA_DIRS"},  # of screens, and fonts by name
     "fastapi": {"FASTAPI_ENV", "FASTAPI_OTEL_AUTO_CONFIGURE"},  # of what is given in code
     "redis": set(),

@@ -77,7 +77,7 @@ def test_a_thumbnail_that_is_no_jpeg_is_taken_from_no_worker(encode):
     image = Image.new("RGB", (50, 20))
     prepared = preparer.prepare(encode(image), thumbnail=False)
     with pytest.raises(GarbledAnswer):
-        unpack_answer(bytearray(pack_answer(replace(prepared, thumbnail=encode(image, "TIFF")))), shape=(8, 8))
+        unpack_answer(b"".join(pack_answer(replace(prepared, thumbnail=encode(image, "TIFF")))), shape=(8, 8))
 
 
 def test_too_little_memory_is_a_refusal(encode, monkeypatch):
