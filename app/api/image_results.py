@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from pydantic import BaseModel, Field
-from pydantic.json_schema import SkipJsonSchema
+from pydantic import BaseModel
 
+from app.api.answers import FailedResult, ImageInfo
 from app.classifier import Outcome, Processed
-from app.door.problems import Problem, problem_of
+from app.door.problems import problem_of
 from app.errors import ServiceError
 from app.images.upload import Upload
 
@@ -16,21 +16,6 @@ MANY_LABELS = 2000  # ranking more would block the event loop for 8 ms or more
 
 Described = TypeVar("Described", bound=BaseModel)
 Ranked = TypeVar("Ranked")
-
-
-class ImageInfo(BaseModel):
-    """The upright image as decoded, and the name of its file in a form."""
-
-    width: int = Field(examples=[384])
-    height: int = Field(examples=[384])
-    format: str = Field(examples=["JPEG"])
-    file: Annotated[str | SkipJsonSchema[None], Field(examples=["star.jpg"])] = None
-
-
-class FailedResult(BaseModel):
-    """Takes the place of an image that could not be used."""
-
-    error: Problem
 
 
 async def aside_if_many(rank: Callable[[], Ranked], *, labels: int) -> Ranked:

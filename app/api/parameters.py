@@ -3,15 +3,21 @@
 import json
 import re
 from collections.abc import Collection, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import Request
+from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ValidationError
 
 from app.errors import InvalidParameter, MalformedRequest, is_meant
 from app.images.kinds import LOOK_BYTES, what_is
+from app.maps.choice import Choice
+from app.maps.covering import Fill
 
+ChoiceQuery = Annotated[Choice, Query()]  # the map that the query asks for
+FillQuery = Annotated[
+    Fill, Query(description="What covers a patch: the mean colour, black, grey, or a Gaussian blur one patch wide")
+]
 Given = Sequence[tuple[str, str]]  # names and values in their order; a name may be there twice
 P = TypeVar("P", bound=BaseModel)
 _REPEATED = re.compile(r"[\w.-]{1,64}", re.ASCII)  # the names that an answer repeats

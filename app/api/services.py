@@ -2,12 +2,10 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated
 
-from fastapi import Query, Request
-from pydantic import BaseModel, Field
-from pydantic.json_schema import SkipJsonSchema
+from fastapi import Request
 
+from app.api.answers import ModelName
 from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
 from app.bundle import Bundle
@@ -19,28 +17,12 @@ from app.inference.scoring import Scoring
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice, classes_for
 from app.maps.coverer import Coverer
-from app.maps.covering import Fill
 from app.maps.explainer import Explainer
 from app.maps.record import KeptImage, Maps
 from app.settings import Settings
 from app.stores.id import ID_PATTERN
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_state import RequestState
-
-MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sAFHEF_w"])]
-MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
-
-
-class ModelName(BaseModel):
-    name: str = Field(examples=["shapes"])
-    digest: str = Field(examples=["7ce40dda0241d756"])  # sha256 of the bundle's manifest
-
-
-class ImageAnswer(BaseModel):
-    """What every answer about one classified image begins with."""
-
-    id: str
-    model: ModelName
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,9 +68,3 @@ def services_of(request: Request) -> Services:
     """Those of the application. As a dependency it would take FastAPI 30 times as long."""
     services: Services = request.app.state.services
     return services
-
-
-ChoiceQuery = Annotated[Choice, Query()]  # the map that the query asks for
-FillQuery = Annotated[
-    Fill, Query(description="What covers a patch: the mean colour, black, grey, or a Gaussian blur one patch wide")
-]

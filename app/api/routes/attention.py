@@ -10,11 +10,13 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
+from app.api.answers import MapsId, ModelName
 from app.api.conditional import draw_unless_known, drawn
 from app.api.image_request import ImageRequest, image_request
+from app.api.parameters import ChoiceQuery
 from app.api.representation import Format, npy, preferred_format, representations
 from app.api.route import CheckedRoute
-from app.api.services import ChoiceQuery, MapsId, ModelName, services_of
+from app.api.services import services_of
 from app.door.paths import ATTENTION
 from app.door.problems import problems
 from app.drawing.heatmap import Style, draw

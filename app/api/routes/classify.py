@@ -6,10 +6,11 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
+from app.api.answers import FailedResult, ImageInfo, MapsId, MapsPath, ModelName
 from app.api.image_request import KEEP, Attention, ImageRequest, image_request
-from app.api.image_results import FailedResult, ImageInfo, aside_if_many, results
+from app.api.image_results import aside_if_many, results
 from app.api.route import CheckedRoute
-from app.api.services import MapsId, MapsPath, ModelName, services_of
+from app.api.services import services_of
 from app.classifier import Processed
 from app.door.paths import CLASSIFY
 from app.door.problems import problems

@@ -7,11 +7,12 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
+from app.api.answers import FailedResult, ImageInfo, MapsId, MapsPath, ModelName
 from app.api.image_request import KEEP, Attention, ImageRequest, image_request
-from app.api.image_results import FailedResult, ImageInfo, refusal, results
+from app.api.image_results import refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.route import CheckedRoute
-from app.api.services import MapsId, MapsPath, ModelName, services_of
+from app.api.services import services_of
 from app.classifier import Processed
 from app.door.paths import EMBED
 from app.door.problems import problems

@@ -6,8 +6,9 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
+from app.api.answers import ImageAnswer
 from app.api.route import CheckedRoute
-from app.api.services import ImageAnswer, services_of
+from app.api.services import services_of
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction

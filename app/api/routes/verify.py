@@ -6,10 +6,11 @@ from typing import Annotated
 import numpy as np
 from fastapi import APIRouter, Depends, Query, Request
 
+from app.api.answers import ImageAnswer
 from app.api.disconnect import cancel_on_disconnect
-from app.api.parameters import refuse_body
+from app.api.parameters import ChoiceQuery, FillQuery, refuse_body
 from app.api.route import CheckedRoute
-from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, services_of
+from app.api.services import services_of
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.maps.choice import Chosen, check_choice, choose, find_index

@@ -6,10 +6,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
+from app.api.answers import ImageAnswer
 from app.api.conditional import draw_unless_known
 from app.api.representation import Format, npy, representations
 from app.api.route import CheckedRoute
-from app.api.services import ImageAnswer, services_of
+from app.api.services import services_of
 from app.door.problems import problems
 from app.drawing.colormaps import Colormap
 from app.drawing.heatmap import Interpolation, Style

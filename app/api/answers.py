@@ -1,0 +1,38 @@
+"""The pieces of which answers in JSON are made."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+from pydantic.json_schema import SkipJsonSchema
+
+from app.door.problems import Problem
+
+MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sAFHEF_w"])]
+MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
+
+
+class ModelName(BaseModel):
+    name: str = Field(examples=["shapes"])
+    digest: str = Field(examples=["7ce40dda0241d756"])  # sha256 of the bundle's manifest
+
+
+class ImageAnswer(BaseModel):
+    """What every answer about one classified image begins with."""
+
+    id: str
+    model: ModelName
+
+
+class ImageInfo(BaseModel):
+    """The upright image as decoded, and the name of its file in a form."""
+
+    width: int = Field(examples=[384])
+    height: int = Field(examples=[384])
+    format: str = Field(examples=["JPEG"])
+    file: Annotated[str | SkipJsonSchema[None], Field(examples=["star.jpg"])] = None
+
+
+class FailedResult(BaseModel):
+    """Takes the place of an image that could not be used."""
+
+    error: Problem
