@@ -9,7 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
-from app.bundle import Bundle
+from app.bundle.folder import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission
 from app.errors import UnknownAttention
