@@ -39,8 +39,8 @@ def unknown_variables(names: Iterable[str]) -> list[str]:
 
 
 def take_away(environment: MutableMapping[str, str]) -> list[str]:
-    """Takes OF_LIBRARIES out of the environment, to be called before the libraries are imported. A sentence for each
-    that was there.
+    """Take OF_LIBRARIES out of the environment, before the libraries are imported. Returns a sentence for each that was
+    there.
     """
     there = [name for name in OF_LIBRARIES if environment.pop(name, None) is not None]
     said = [f"{name} has no effect: {OF_LIBRARIES[name]}" for name in there]
@@ -51,7 +51,7 @@ def take_away(environment: MutableMapping[str, str]) -> list[str]:
 
 
 def _lacking(propagators: str) -> str:
-    """The first of these names of OpenTelemetry that no package provides; empty where there is none."""
+    """The first of these propagators of OpenTelemetry that no package provides; empty if all are there."""
     names = [name.strip() for name in propagators.split(",")] if propagators else []
     known = {entry.name for entry in entry_points(group="opentelemetry_propagator")} if names else set()
     return next((name for name in names if name.lower() != "none" and name not in known), "")

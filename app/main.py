@@ -100,7 +100,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
 
     app: FastAPI = FastAPIOffline(
         title="vit-serve",
-        description="Labels and class-token attention maps of a Vision Transformer, from one forward pass.",
+        description="Labels, embeddings and attention maps of a Vision Transformer.",
         docs_url="/docs",
         redoc_url=None,
         version=VERSION,

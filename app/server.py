@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 UNSENT_BYTES = 64 * 1024  # of a connection that the system may hold, beside what is on its way
 CLOSE = (b"connection", b"close")
-GRACE_S = 5.0  # after the last request, for the engine and the worker threads to end
+GRACE_S = 5.0  # after the last request, for the engine and the drawing threads to end
 END_S = 2.0  # after that, for threads that nothing can interrupt, such as one that asks a name server
 OWN_FILES = 64  # open at most beside connections: decoders, files of the bundle, Redis
 FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why

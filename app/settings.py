@@ -60,7 +60,7 @@ class Settings(BaseSettings):
     root_path: str = ""
     """Prefix of every path, such as `/vit`; paths are also answered without it"""
     cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
-    """Comma-separated origins whose pages may use the service in a browser, as `https://app.example`; `*`: any"""
+    """Comma-separated origins whose pages may use the service in a browser, such as `https://app.example`; `*`: any"""
     device: Literal["auto", "cuda", "cpu"] = "auto"
     """`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"""
     engine: Literal["auto", "openvino", "onnxruntime"] = "auto"
@@ -82,7 +82,7 @@ class Settings(BaseSettings):
     max_bodies_bytes: PositiveInt = 512 * 2**20
     """Bytes of all request bodies together; further requests get 503"""
     max_connections: PositiveInt = 1024
-    """Limit of connections with a request in work; above it only probes are answered. Twice as many may be open"""
+    """Limit of connections with a request in progress; above it only probes are answered. Twice as many may be open"""
     keep_alive_s: PositiveInt = 75
     """Seconds until an idle connection is closed; more than a balancer in front keeps it"""
     receive_timeout_s: PositiveFloat = 15.0
@@ -98,19 +98,19 @@ class Settings(BaseSettings):
     drawing_threads: NonNegativeInt = 0
     """Threads that draw maps; 0: one per allowed core, at least two"""
     max_drawings: PositiveInt = 64
-    """Limit of maps, walls and reports in work or waiting; further ones get 503"""
+    """Limit of maps, walls and reports in progress; further ones get 503"""
     decode_workers: NonNegativeInt = 0
     """Processes that decode; 0: one per allowed core, fewer if a quarter of the memory holds fewer, at least two"""
     decode_timeout_s: PositiveFloat = 5.0
-    """Longest time of work on one image, in seconds; then its decoder is killed"""
+    """Longest time that a decoder works on one image, in seconds; then it is killed"""
     max_decode_pixels: NonNegativeInt = 0
     """Pixels of large images decoded at once; 0: what fits a quarter of the available memory"""
     store: Annotated[str, Field(repr=False)] = "memory"  # it may carry a password
-    """Where attention maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
+    """Where images and maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
     store_max_bytes: NonNegativeInt = 256 * 2**20
-    """Memory for attention maps kept in this process, in bytes"""
+    """Memory for images and maps kept in this process, in bytes"""
     store_ttl_s: PositiveFloat = 900.0
-    """How long attention maps are kept, in seconds"""
+    """How long images and maps are kept, in seconds"""
     store_connect_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.2
     """Longest wait for a new connection to Redis, TLS included, in seconds"""
     store_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.15
@@ -122,7 +122,7 @@ class Settings(BaseSettings):
     drain_delay_s: NonNegativeFloat = 5.0
     """Seconds of serving after SIGTERM, so that balancers see that it is not ready"""
     drain_timeout_s: NonNegativeInt = 20
-    """Seconds after that delay in which requests in work have to finish"""
+    """Seconds after that delay in which requests in progress have to finish"""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Log level: `debug`, `info`, `warning` or `error`"""
     log_format: Literal["text", "json"] = "text"
@@ -215,4 +215,4 @@ def not_arguments(given: Sequence[str]) -> str:
         meant = [f"VIT_BUNDLE={given[0]}"]
     question = f" Is {' '.join(meant)} python -m app meant?" if meant else ""
     first = given[0].partition("=")[0]
-    return f"{first} is no argument: settings are variables of the environment.{question} --help lists all of them"
+    return f"{first} is not an argument: settings are variables of the environment.{question} --help lists all of them"

@@ -171,7 +171,7 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:
-    """That of the lean graph, or None without labels. Where there is none, raises Uncalibrated if it is `required`."""
+    """The calibration of the lean graph, or None without labels. Raises Uncalibrated if it is `required` and fails."""
     if answered.labels is None:
         return None
     doubt = chance(answered)

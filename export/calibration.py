@@ -47,7 +47,7 @@ def calibration(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64],
 
 
 def is_far(temperature: float) -> bool:
-    """From 1: that of a network which learned these labels is not."""
+    """Whether it is far from 1, as that of a network which learned these labels is not."""
     return not 1 / FAR <= temperature <= FAR
 
 

@@ -135,7 +135,7 @@ def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
 
 
 def _least_likely(engine: Engine, batch: Pixels) -> Classes:
-    """As many classes of each image as are explained."""
+    """The least likely classes of each image, as many as are explained."""
     explained = engine.run("explain", batch)
     found: list[list[int]] = np.argsort(explained["logits"])[:, : explained["classes"].shape[1]].tolist()
     return found

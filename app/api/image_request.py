@@ -53,7 +53,7 @@ Attention = Annotated[
 
 
 def image_body(parameters: type[BaseModel]) -> dict[str, Any]:
-    """Of OpenAPI. The image itself may be called by any type, and generators know this one.
+    """The OpenAPI schema of a body with images. An image sent as it is may have any type, and generators know this one.
 
     Parameters in a body have no default: generated clients would send it, beside that of the query.
     """
@@ -97,8 +97,8 @@ class ImageRequest:
         return images, with_body(of_query, given, self.request)
 
     async def _body(self, parameters: Collection[str], *, max_images: int) -> tuple[list[Upload], Given]:
-        """Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of
-        their own, because the cost of an image is its pixels.
+        """A body that is neither JSON nor a form is taken for the image itself. There is no limit on the bytes of one
+        image, because its pixels are what it costs.
         """
         kind = self._content_type()
         if kind == "application/json":
@@ -139,7 +139,7 @@ class ImageRequest:
         return outcomes
 
     async def _outcomes(self, images: Sequence[Image], admission: Admission, **how: Any) -> list[Outcome]:
-        """Those that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
+        """Images that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
         services, state = self.services, self.request.state
         process = partial(services.classifier.process, **how, deadline=state.deadline, stages=state.stages)
         with admission.admit(len(images), deadline=state.deadline) as answered:

@@ -38,13 +38,13 @@ async def check_query(request: Request) -> None:
 
 @cache
 def _names(endpoint: Callable[..., object], path: str) -> list[str]:
-    """Those that a query may give. No path takes any in a header or cookie."""
+    """The parameters that a query may give. No path takes any in a header or cookie."""
     names = [field.alias for field in get_flat_params(get_dependant(path=path, call=endpoint))]
     return [name for name in names if f"{{{name}}}" not in path]
 
 
 async def refuse_body(request: Request) -> None:
-    """For a path whose parameters are in its query alone: those in a form or JSON would be lost, whatever its type.
+    """Refuse a body with parameters, for a path that reads them from its query alone.
 
     Raises MalformedRequest and ClientDisconnect.
     """
@@ -58,7 +58,7 @@ async def refuse_body(request: Request) -> None:
 
 
 def with_body(of_query: P, of_body: Given, request: Request) -> P:
-    """The parameters of the query and those of the body, which count as much.
+    """The parameters of the query and of the body, which count alike.
 
     Raises InvalidParameter, and RequestValidationError as FastAPI does for the query.
     """

@@ -62,7 +62,7 @@ class Services:
         return ModelName(name=self.bundle.manifest.name, digest=self.bundle.digest)
 
     def attention_path(self, id: str | None) -> str | None:
-        """Where the maps are that are kept under `id`."""
+        """The path of the maps of the image `id`."""
         return f"{self.settings.root_path}/attention/{id}" if id else None
 
     async def kept(self, id: str, request: Request) -> KeptImage:
@@ -72,8 +72,8 @@ class Services:
         return await self.explainer.find(id, request.state.stages)
 
     async def maps(self, id: str, kept: KeptImage, request: Request, choice: Choice | None = None) -> Maps:
-        """Its maps, with evidence for the labels that are chosen. Raises InvalidParameter, StoreUnavailable, and what a
-        run of the model raises.
+        """The maps of a kept image, with evidence for the chosen labels. Raises InvalidParameter, StoreUnavailable, and
+        what a run of the model raises.
         """
         classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
         state = request.state

@@ -52,7 +52,7 @@ class Bundle:
 
     def weights_changed(self) -> bool:
         """Whether the weights that were checked have been written to since. The model reads them from the file as it
-        runs. Another file under the same name, as `mv` and the exporter put it there, is no such change.
+        runs. Another file under the same name, as `mv` and the exporter put it there, does not count.
         Raises OSError.
         """
         if self._weights < 0 or (state := self._state()) == self._checked:
@@ -68,7 +68,7 @@ class Bundle:
         return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
     def _checksum(self) -> str:
-        """Of the weights, without a map: they may be cut off meanwhile."""
+        """The SHA-256 of the weights, read without mapping them: the file may be cut off meanwhile."""
         with open(self._weights, "rb", closefd=False) as file:
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -100,8 +100,8 @@ def _no_bundle(path: Path) -> BundleError:
 
 
 def sha256(file: Path) -> str:
-    """Of all bytes in one call: unlike many calls, it needs the interpreter only once, while other threads start the
-    service.
+    """The SHA-256 of a file, in one call: unlike many calls, it needs the interpreter only once, while other threads
+    start the service.
     """
     with file.open("rb") as opened:
         if not os.fstat(opened.fileno()).st_size:  # nothing can be mapped

@@ -37,7 +37,7 @@ class Intake:
 
     async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or workers are ended
-        from outside, which is no fault of the image.
+        from outside, which is not the fault of the image.
         """
         crashed = True
         for _ in range(TRIES):

@@ -186,7 +186,7 @@ class Model:
 
     @contextmanager
     def _timed(self, plan: Plan) -> Iterator[None]:
-        """One that raises is no measurement."""
+        """Measure a run. A run that raises counts for nothing."""
         start = time.perf_counter()
         yield
         self._latency[plan.graph].add(self._at_once(plan), time.perf_counter() - start)

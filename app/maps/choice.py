@@ -56,11 +56,11 @@ class Choice(BaseModel):
 
     @property
     def of_label(self) -> bool:
-        """Attention is the same for every label."""
+        """Whether the map is of one label. Attention is the same for every label."""
         return self.method in ("evidence", "positive_evidence")
 
     def without(self, *followed: Literal["label", "against"]) -> Self:
-        """The choice of a map, where these name the logit that is followed: attention is of no label."""
+        """The choice of a map, where these name the logit that is followed: attention has no label."""
         return self if self.of_label else self.model_copy(update=dict.fromkeys(followed))
 
 

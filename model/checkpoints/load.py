@@ -219,7 +219,9 @@ def _describe(
 def _labelled(
     description: Description, beside: dict[str, Any], labels: str | None, prompts: tuple[str, ...]
 ) -> Description:
-    """With the labels of the file `labels`, or else with a label for each class. `beside` may have names of them."""
+    """The description with the labels of the file `labels`, or else with a label for each class. `beside` may have
+    names of them.
+    """
     if description.text_tower and labels is not None:
         return zero_shot.with_classes(description, given=labels, prompts=prompts)
     if prompts:
@@ -240,7 +242,9 @@ def _labelled(
 
 
 def _without_head(description: Description, facts: Facts) -> Description:
-    """As it is, or without the head if a person has set num_classes to 0. Raises CheckpointError for another number."""
+    """The description, without the head if a person has set num_classes to 0. Raises CheckpointError for another
+    number.
+    """
     classes = description.config.num_classes
     chosen = facts.resolve("num_classes", classes, "rows of the head" if classes else "there is no head")
     if chosen not in (0, classes):

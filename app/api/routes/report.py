@@ -31,7 +31,7 @@ class Lens(BaseModel):
 
 
 class ReportResponse(ImageAnswer):
-    """Numbers of one image and one class by layer and head. A model without a head has no class."""
+    """Numbers of one image and one label by layer and head. A model without a head has no labels."""
 
     label: str | None
     index: int | None
@@ -54,7 +54,7 @@ async def report(
         Query(description="Index or name of any label. Default: the top label"),
     ] = None,
 ) -> ReportResponse:
-    """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""
+    """Return the entropy of each head's attention, its distance, and its contribution to the logit of a label."""
     kept = await services.kept(id, request)
     scoring, labels = services.scoring, services.scoring.labels
     if label is not None and not labels:

@@ -17,7 +17,7 @@ from app.maps.faithfulness import FaithfulnessCurve, Trial
 
 
 class VerifyResponse(Chosen, ImageAnswer):
-    """Whether a map finds the patches that a class's score depends on."""
+    """Whether a map finds the patches that a label's score depends on."""
 
     label: str  # whose score is followed
     index: int

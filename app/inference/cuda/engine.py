@@ -69,7 +69,7 @@ class CudaEngine(Engine):
         self._gpu = gpu
         # TF32 has as many digits as fp16, and would round the numbers of other bundles
         self._options = PROVIDER_OPTIONS | {"use_tf32": str(int(precision == "fp16"))}
-        if gpu:  # for the first one ONNX Runtime would only warn that it is no plugin
+        if gpu:  # for the first one ONNX Runtime would only warn that it is not a plugin
             self._options["device_id"] = str(gpu)
         if memory_bytes:
             self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))

@@ -109,7 +109,7 @@ def test_help_has_every_setting_with_its_default_and_its_meaning():
 @pytest.mark.parametrize(
     ("given", "meant"),
     [
-        ("--port 9111", "--port is no argument: settings are variables of the environment. Is VIT_PORT=9111 "),
+        ("--port 9111", "--port is not an argument: settings are variables of the environment. Is VIT_PORT=9111 "),
         ("--port=9111 --host 0.0.0.0", "Is VIT_PORT=9111 VIT_HOST=0.0.0.0 python -m app meant?"),
         ("--max-bach=4 --reload", "Is VIT_MAX_BATCH=4 python -m app meant?"),
         ("VIT_LOG_LEVEL=debug", "Is VIT_LOG_LEVEL=debug python -m app meant?"),
@@ -117,7 +117,7 @@ def test_help_has_every_setting_with_its_default_and_its_meaning():
         ("app/demo", "Is VIT_BUNDLE=app/demo python -m app meant?"),
         ("--api-keys=secret", "Is VIT_API_KEYS=... python -m app meant?"),
         ("--store redis://user:secret@host", "Is VIT_STORE=... python"),
-        ("--workers 4", "--workers is no argument: settings are variables of the environment. --help lists"),
+        ("--workers 4", "--workers is not an argument: settings are variables of the environment. --help lists"),
     ],
 )  # fmt: skip
 def test_arguments_are_refused_with_the_settings_that_may_be_meant(given, meant):

@@ -74,7 +74,7 @@ def test_the_first_run_of_a_size_is_of_the_known_image(model, watched, images):
     for count in (2, 2, 1):
         model.run(Plan("explain", count), images[:count])
     assert watched.runs == [("explain", 2), ("explain", 2), ("explain", 2), ("explain", 1)]
-    for _ in range(2):  # a wrong answer is no check
+    for _ in range(2):  # a wrong answer is not a check
         with pytest.raises(WrongAnswer, match="image 4 of a batch of 4"):
             model.run(Plan("explain", 4), images)
 

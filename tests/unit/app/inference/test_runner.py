@@ -265,7 +265,7 @@ async def test_a_broken_engine_fails_the_service_and_all_waiting_images(
 
 
 async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
-    """Checks are counted and no clock is read: a pause of the machine is no hang."""
+    """Checks are counted and no clock is read: a pause of the machine is not a hang."""
     async with running(engine, lifecycle) as runner:
         check = runner.check
         check()
