@@ -14,8 +14,9 @@ from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import TOP_K, Prediction, digits
-from app.maps.choice import Choice, Chosen, check_choice, choose, find_index
+from app.maps.choice import Choice, Chosen, check_choice, choose
 from app.maps.covering import Fill
+from app.maps.labels import find_index
 from app.maps.what_if import WhatIf, share_as_large, top
 
 

@@ -10,8 +10,9 @@ from app.api.services import ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
-from app.maps.choice import Choice, find_class
+from app.maps.choice import Choice
 from app.maps.heads import head_report
+from app.maps.labels import find_class
 
 
 class HeadNumbers(BaseModel):

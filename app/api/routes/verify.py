@@ -11,9 +11,10 @@ from app.api.parameters import refuse_body
 from app.api.services import ChoiceQuery, FillQuery, ImageAnswer, ServicesDep
 from app.door.problems import problems
 from app.errors import NoClasses
-from app.maps.choice import Chosen, check_choice, choose, find_index
+from app.maps.choice import Chosen, check_choice, choose
 from app.maps.covering import Fill
 from app.maps.faithfulness import FaithfulnessCurve, Trial
+from app.maps.labels import find_index
 
 
 class VerifyResponse(Chosen, ImageAnswer):
