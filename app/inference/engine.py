@@ -66,7 +66,7 @@ class Engine(Protocol):
 
     provider: str  # what really runs the graphs
     computes_in: Precision  # the numbers in which the blocks are really computed
-    pads: bool = False  # whether `run` fills a batch up to the next size that was run before; else each number is new
+    pads_batches: bool = False  # whether `run` fills a batch up to the next size that was run before; else each is new
 
     def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
         """Outputs for `images`. They stay as they are in later runs. The graph `explain` has evidence for K classes of

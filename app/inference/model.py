@@ -100,7 +100,7 @@ class Model:
         WrongAnswer if that gives another answer.
         """
         size = (plan.graph, len(images))
-        if not (plan.streams or self.engine.pads or size in self._checked):
+        if not (plan.streams or self.engine.pads_batches or size in self._checked):
             self.check(*size)
         with self._timed(plan):
             return (plan.streams or self.engine).run(plan.graph, images, classes)
@@ -178,7 +178,9 @@ class Model:
         """A run on all cores."""
         latency = self._latency[graph]
         images = 1 if self.streams.count > 1 else min(waiting, latency.best)
-        return Plan(graph, images if self.engine.pads else max(size for size in latency.sizes if size <= images))
+        return Plan(
+            graph, images if self.engine.pads_batches else max(size for size in latency.sizes if size <= images)
+        )
 
     def _at_once(self, plan: Plan) -> int:
         """Images in all runs that share the cores."""

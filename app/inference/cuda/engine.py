@@ -47,7 +47,7 @@ class CudaEngine(Engine):
     """The two graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
-    pads = True
+    pads_batches = True
 
     def __init__(
         self,

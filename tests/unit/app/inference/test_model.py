@@ -82,7 +82,7 @@ def test_the_first_run_of_a_size_is_of_the_known_image(model, watched, images):
 @pytest.mark.usefixtures("batches_pay")
 def test_a_batch_is_of_a_size_or_where_the_engine_pads_of_all_that_wait(model, watched):
     for pads, planned in ((False, [1, 2, 4]), (True, [1, 3, 4])):
-        watched.pads = pads
+        watched.pads_batches = pads
         assert [model.plan("classify", waiting).images for waiting in (1, 3, 9)] == planned
 
 

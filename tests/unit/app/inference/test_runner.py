@@ -32,7 +32,7 @@ class FakeEngine(Engine):
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
     provider = "fake"
-    pads = True  # so batches are of any size, and no size is checked first
+    pads_batches = True  # so batches are of any size, and no size is checked first
 
     def __init__(self) -> None:
         self.scale = np.float32(1)
