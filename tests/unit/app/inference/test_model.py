@@ -215,7 +215,7 @@ def test_a_run_on_all_cores_is_alone(with_streams, streams):
     assert with_streams.plan("explain", 9, running=[on_a_stream]) is None
     assert with_streams.plan("classify", 9, running=[on_a_stream]) == on_a_stream
     assert with_streams.plan("classify", 9, running=[on_a_stream, on_all_cores]) is None
-    assert with_streams.next_self_test(running=[on_a_stream]).streams
+    assert with_streams.next_self_test(running=[on_a_stream]).stream_engine
     assert with_streams.next_self_test(running=[on_all_cores]) is None
 
 
