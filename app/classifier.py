@@ -73,7 +73,7 @@ class Classifier:
                     if isinstance(image, Upload):
                         prepared = await self.intake.prepare(image, thumbnail=drawn)
                     else:
-                        prepared = await self.intake.accept(image, thumbnail=drawn)
+                        prepared = await self.intake.prepare_pixels(image, thumbnail=drawn)
                 graph: Graph = "classify" if explain is None else "explain"
                 outputs = await self.batcher.run(
                     graph, prepared.pixels, classes=explain or (), deadline=deadline, stages=stages

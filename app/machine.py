@@ -21,7 +21,7 @@ def yield_by(niceness: int) -> None:
 
 
 def processors() -> int:
-    """Those that this process may run on, as its affinity says."""
+    """The processors that this process may run on, as its affinity says."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -76,7 +76,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     store = open_store(settings=settings, namespace=records.name, metrics=metrics)
     scoring = Scoring.of(manifest)
     cpu_pool = ThreadPoolExecutor(
-        settings.worker_threads or max(allowed_cores(), 2),
+        settings.drawing_threads or max(allowed_cores(), 2),
         thread_name_prefix="cpu",
         initializer=yield_by,
         initargs=(IMAGES_NICENESS,),
@@ -98,7 +98,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
 
     app: FastAPI = FastAPIOffline(
         title="vit-serve",
-        description="Labels and class-token attention maps of a Vision Transformer, from one forward pass.",
+        description="Labels, embeddings and attention maps of a Vision Transformer.",
         docs_url="/docs",
         redoc_url=None,
         version=VERSION,
@@ -118,7 +118,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     model = backend.model()
     admission, large_images = (
         Admission(
-            max_images=settings.max_queue_images,
+            max_images=settings.max_images_in_progress,
             max_wait_s=settings.max_queue_wait_s,
             image_s=model.expected(Plan("classify", 1)),
             lifecycle=lifecycle,
@@ -160,8 +160,10 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     app.add_middleware(Door, settings=settings, keys=keys, cors=cors, admission=admission, model=bundle.digest)
     # Outside of the door, so that it counts refusals too.
     app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
-    metrics.waiting.set_function(lambda: backend.batcher.waiting)
-    metrics.queue.set_function(lambda: admission.images + large_images.images)
+    for gauge in (metrics.images_queued, metrics.waiting_images):
+        gauge.set_function(lambda: backend.batcher.waiting)
+    for gauge in (metrics.images_in_progress, metrics.queue_images):
+        gauge.set_function(lambda: admission.images + large_images.images)
     metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
     known = {"name": manifest.name, "digest": bundle.digest, "precision": manifest.precision}
     metrics.model.info({**known, "provider": model.engine.provider, "version": VERSION})

@@ -22,10 +22,11 @@ from typing import TYPE_CHECKING, NoReturn
 import uvicorn
 from pydantic import ValidationError
 
+from app.environment import take_away, unknown_variables
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
-from app.settings import Settings, take_away, unknown_variables, variable
+from app.settings import Settings, variable
 from app.telemetry.logs import configure
 from app.telemetry.start import start_log, told_if_slow
 
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 UNSENT_BYTES = 64 * 1024  # of a connection that the system may hold, beside what is on its way
 CLOSE = (b"connection", b"close")
-GRACE_S = 5.0  # after the last request, for the engine and the worker threads to end
+GRACE_S = 5.0  # after the last request, for the engine and the drawing threads to end
 END_S = 2.0  # after that, for threads that nothing can interrupt, such as one that asks a name server
 OWN_FILES = 64  # open at most beside connections: decoders, files of the bundle, Redis
 FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why
@@ -54,7 +55,8 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
         settings = Settings()
     except ValidationError as error:
         for e in error.errors():
-            print(f"cannot start: {variable(str(e['loc'][0]))}: {e['msg']}", file=sys.stderr)  # noqa: T201
+            field = f"{variable(str(e['loc'][0]))}: " if e["loc"] else ""
+            print(f"cannot start: {field}{e['msg'].removeprefix('Value error, ')}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
     for sentence in (*unknown_variables(os.environ), *take_away(os.environ)):

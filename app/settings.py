@@ -2,17 +2,23 @@
 
 import os
 import re
-from collections.abc import Iterable, MutableMapping, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
-from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt, SecretStr, field_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    SecretStr,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
-
-from app.errors import is_meant
 
 VERSION = "1.0.0"  # the only place; `make image` writes it on the image
 DEMO_BUNDLE = Path(__file__).parent / "demo"
@@ -26,23 +32,12 @@ _USAGE = """\
 usage: [VIT_PORT=8000 ...] python -m app
 
 Serve a bundle over HTTP. Settings are variables of the environment, here with their defaults."""
-_OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameters of `make serve`
-# Variables that libraries read by themselves, often inherited from another service, and what they would do here.
-# Those of OpenTelemetry are documented and stay. ORT_ and the engines' other variables are for those who look for a
-# fault in an engine; the known answer tells if they change numbers.
-PROPAGATORS = "OTEL_PROPAGATORS"
-OF_LIBRARIES = {
-    **dict.fromkeys(
-        ("PROMETHEUS_MULTIPROC_DIR", "prometheus_multiproc_dir"), "prometheus_client would write files to that folder"
-    ),
-    "WEB_CONCURRENCY": "uvicorn would count processes by it, and this service is one",
-    **dict.fromkeys(
-        ("PILLOW_ALIGNMENT", "PILLOW_BLOCK_SIZE", "PILLOW_BLOCKS_MAX"),
-        "Pillow would keep memory that the limits do not know",
-    ),
-    "ORT_LOAD_CONFIG_FROM_MODEL": "ONNX Runtime would take options from the bundle in place of these settings",
-    "NVIDIA_TF32_OVERRIDE": "a GPU would compute float32 with fewer digits",
+RENAMED = {  # old names, which this release still takes
+    "max_queue_images": "max_images_in_progress",
+    "max_intake_bytes": "max_bodies_bytes",
+    "worker_threads": "drawing_threads",
 }
+_OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameters of `make serve`
 
 
 class Settings(BaseSettings):
@@ -65,7 +60,7 @@ class Settings(BaseSettings):
     root_path: str = ""
     """Prefix of every path, such as `/vit`; paths are also answered without it"""
     cors_origins: Annotated[tuple[str, ...], NoDecode] = ()
-    """Comma-separated origins whose pages may use the service in a browser, as `https://app.example`; `*`: any"""
+    """Comma-separated origins whose pages may use the service in a browser, such as `https://app.example`; `*`: any"""
     device: Literal["auto", "cuda", "cpu"] = "auto"
     """`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"""
     engine: Literal["auto", "openvino", "onnxruntime"] = "auto"
@@ -76,18 +71,18 @@ class Settings(BaseSettings):
     """Memory of a shared GPU for weights and activations; 0: no limit. CUDA and inputs take some hundred MB more"""
     max_batch: Annotated[int, Field(ge=0, le=512)] = 0
     """Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU"""
-    max_queue_images: PositiveInt = 128
-    """Limit of images in work or waiting, and of large ones apart; further requests get 503"""
+    max_images_in_progress: PositiveInt = 128
+    """Limit of images in progress, waiting ones included, and of large images likewise; further requests get 503"""
     max_queue_wait_s: PositiveFloat = 5.0
     """Longest predicted wait in seconds; requests that would wait longer get 503"""
     max_images_per_request: PositiveInt = 16
     """Largest number of images in one multipart request"""
     max_upload_bytes: PositiveInt = 32 * 2**20
     """Largest body of one request, in bytes"""
-    max_intake_bytes: PositiveInt = 512 * 2**20
-    """Largest sum of the bodies of all requests in work, in bytes; further requests get 503"""
+    max_bodies_bytes: PositiveInt = 512 * 2**20
+    """Bytes of all request bodies together; further requests get 503"""
     max_connections: PositiveInt = 1024
-    """Limit of connections with a request in work; above it only probes are answered. Twice as many may be open"""
+    """Limit of connections with a request in progress; above it only probes are answered. Twice as many may be open"""
     keep_alive_s: PositiveInt = 75
     """Seconds until an idle connection is closed; more than a balancer in front keeps it"""
     receive_timeout_s: PositiveFloat = 15.0
@@ -100,22 +95,22 @@ class Settings(BaseSettings):
     """Largest ratio of an image's long side to its short side"""
     model_threads: NonNegativeInt = 0
     """Cores for the model; 0: all allowed ones"""
-    worker_threads: NonNegativeInt = 0
+    drawing_threads: NonNegativeInt = 0
     """Threads that draw maps; 0: one per allowed core, at least two"""
     max_drawings: PositiveInt = 64
-    """Limit of maps, walls and reports in work or waiting; further ones get 503"""
+    """Limit of maps, walls and reports in progress; further ones get 503"""
     decode_workers: NonNegativeInt = 0
     """Processes that decode; 0: one per allowed core, fewer if a quarter of the memory holds fewer, at least two"""
     decode_timeout_s: PositiveFloat = 5.0
-    """Longest time of work on one image, in seconds; then its decoder is killed"""
+    """Longest time that a decoder works on one image, in seconds; then it is killed"""
     max_decode_pixels: NonNegativeInt = 0
     """Pixels of large images decoded at once; 0: what fits a quarter of the available memory"""
     store: Annotated[str, Field(repr=False)] = "memory"  # it may carry a password
-    """Where attention maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
+    """Where images and maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
     store_max_bytes: NonNegativeInt = 256 * 2**20
-    """Memory for attention maps kept in this process, in bytes"""
+    """Memory for images and maps kept in this process, in bytes"""
     store_ttl_s: PositiveFloat = 900.0
-    """How long attention maps are kept, in seconds"""
+    """How long images and maps are kept, in seconds"""
     store_connect_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.2
     """Longest wait for a new connection to Redis, TLS included, in seconds"""
     store_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.15
@@ -127,11 +122,20 @@ class Settings(BaseSettings):
     drain_delay_s: NonNegativeFloat = 5.0
     """Seconds of serving after SIGTERM, so that balancers see that it is not ready"""
     drain_timeout_s: NonNegativeInt = 20
-    """Seconds after that delay in which requests in work have to finish"""
+    """Seconds after that delay in which requests in progress have to finish"""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Log level: `debug`, `info`, `warning` or `error`"""
     log_format: Literal["text", "json"] = "text"
     """Log format: `text`, or `json` with one object per line"""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _take_old_names(cls, given: dict[str, Any]) -> dict[str, Any]:
+        for old, new in RENAMED.items():
+            value = given.pop(old, os.environ.get(f"VIT_{old.upper()}"))
+            if value is not None and str(given.setdefault(new, value)) != str(value):
+                raise ValueError(f"VIT_{new.upper()} and its old name VIT_{old.upper()} differ: set only the new one")
+        return given
 
     @field_validator("host", "bundle", mode="before")
     @classmethod
@@ -184,32 +188,6 @@ def variable(field: str) -> str:
     return _OF_MAKE.get(field, name) if "MAKELEVEL" in os.environ else name
 
 
-def take_away(environment: MutableMapping[str, str]) -> list[str]:
-    """Takes OF_LIBRARIES out of the environment, to be called before the libraries are imported. A sentence for each
-    that was there.
-    """
-    there = [name for name in OF_LIBRARIES if environment.pop(name, None) is not None]
-    said = [f"{name} has no effect: {OF_LIBRARIES[name]}" for name in there]
-    if lacking := _lacking(environment.get(PROPAGATORS, "")):
-        del environment[PROPAGATORS]  # OpenTelemetry would end the process while it is imported
-        said.append(f"{PROPAGATORS} has no effect: {lacking} is not installed, and traces continue by W3C's headers")
-    return said
-
-
-def _lacking(propagators: str) -> str:
-    """The first of these names of OpenTelemetry that no package provides; empty where there is none."""
-    names = [name.strip() for name in propagators.split(",")] if propagators else []
-    known = {entry.name for entry in entry_points(group="opentelemetry_propagator")} if names else set()
-    return next((name for name in names if name.lower() != "none" and name not in known), "")
-
-
-def unknown_variables(names: Iterable[str]) -> list[str]:
-    """A sentence for each VIT_* variable of the environment that is no setting."""
-    known = [f"VIT_{field.upper()}" for field in Settings.model_fields]
-    unknown = [name for name in names if name.startswith("VIT_") and name not in known]
-    return [f"{name} is not a setting and has no effect{is_meant(name, known)}" for name in unknown]
-
-
 def described() -> str:
     """Every setting with its default and its meaning, for a terminal."""
     lines = [_USAGE]
@@ -224,16 +202,17 @@ def described() -> str:
 
 def not_arguments(given: Sequence[str]) -> str:
     """Why `given` is refused on the command line, with the settings that may be meant."""
-    fields = {name.upper(): field for name, field in Settings.model_fields.items()}
+    fields = {name.upper(): name for name in Settings.model_fields} | {old.upper(): RENAMED[old] for old in RENAMED}
     words = [word for argument in given for word in argument.split("=", 1)]
     meant = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
         name = word.lstrip("-").upper().replace("-", "_").removeprefix("VIT_")
         if word.startswith(("-", "VIT_")) and (near := get_close_matches(name, fields, n=1, cutoff=_ALIKE)):
-            shown = fields[near[0]].repr and not following.startswith("-")
-            meant.append(f"VIT_{near[0]}={following if shown else '...'}")
+            field = fields[near[0]]
+            shown = Settings.model_fields[field].repr and not following.startswith("-")
+            meant.append(f"VIT_{field.upper()}={following if shown else '...'}")
     if not meant and Path(given[0]).exists():
         meant = [f"VIT_BUNDLE={given[0]}"]
     question = f" Is {' '.join(meant)} python -m app meant?" if meant else ""
     first = given[0].partition("=")[0]
-    return f"{first} is no argument: settings are variables of the environment.{question} --help lists all of them"
+    return f"{first} is not an argument: settings are variables of the environment.{question} --help lists all of them"

@@ -9,11 +9,11 @@ from typing import Any
 import onnx
 import onnxruntime
 
-from app.bundle import (
+from app.bundle.folder import MANIFEST, sha256
+from app.bundle.manifest import (
     CLASSIFY_GRAPH,
     COMBINED_GRAPH,
     EXPLAIN_GRAPH,
-    MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
     Calibration,
@@ -22,7 +22,6 @@ from app.bundle import (
     Tokens,
     graph_files,
     picture_file,
-    sha256,
 )
 from app.inference.engine import Engine
 from app.inference.onnxruntime import OnnxEngine
@@ -172,7 +171,7 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -> Calibration | None:
-    """That of the lean graph, or None without labels. Where there is none, raises Uncalibrated if it is `required`."""
+    """The calibration of the lean graph, or None without labels. Raises Uncalibrated if it is `required` and fails."""
     if answered.labels is None:
         return None
     doubt = chance(answered)

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.bundle import LEAST_TEMPERATURE, Calibration
+from app.bundle.manifest import LEAST_TEMPERATURE, Calibration
 from model.fit.temperature import temperature as likeliest
 
 BINS = 15  # section 4 of the paper
@@ -47,7 +47,7 @@ def calibration(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64],
 
 
 def is_far(temperature: float) -> bool:
-    """From 1: that of a network which learned these labels is not."""
+    """Whether it is far from 1, as that of a network which learned these labels is not."""
     return not 1 / FAR <= temperature <= FAR
 
 

@@ -91,7 +91,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
 
 
 def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Checkpoint) -> str:
-    """Why the folders are no labels, if there are any, and where labels are."""
+    """Why the folders are not labels, if there are any, and where labels are."""
     below: dict[str, set[str]] = defaultdict(set)
     for *folders, _ in parts:
         for name in folders[:1]:
@@ -107,8 +107,8 @@ def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Chec
 
 
 def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixels | str]]:
-    """Each with its pixels, the network's input in the service with its default limits, uint8 (height, width, 3), or
-    the reason why it has none.
+    """Each file with its pixels, the network's input in the service with its default limits, uint8 (height, width, 3),
+    or the reason why it has none.
     """
     with ThreadPoolExecutor(allowed_cores()) as pool, bars() as shown:  # Pillow works without Python's lock
         found = pool.map(partial(_pixels, spec=spec), files)

@@ -50,7 +50,7 @@ class BiasesAfterAttention(RewriteRuleClassBase):
         constants = [values[name].const_value for name in ("of_keys", "of_values", "weight", "bias")]
         result = MatchResult()
         if [each and len(each.shape) for each in constants] != [1, 1, 2, 1]:
-            result.fail("these are no biases and no projection")
+            result.fail("these are not biases and a projection")
         return result
 
     def rewrite(self, op: Any, *args: Any, **values: Any) -> Any:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Parity, Precision
+from app.bundle.manifest import Parity, Precision
 from app.inference.engine import Classes, Engine, Outputs, Pixels
 from export.image_spec import image_spec
 from export.images import reference_pixels
@@ -135,7 +135,7 @@ def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
 
 
 def _least_likely(engine: Engine, batch: Pixels) -> Classes:
-    """As many classes of each image as are explained."""
+    """The least likely classes of each image, as many as are explained."""
     explained = engine.run("explain", batch)
     found: list[list[int]] = np.argsort(explained["logits"])[:, : explained["classes"].shape[1]].tolist()
     return found

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-MANIFEST = "manifest.json"  # app/bundle.py has it too, and takes most of a second to import
+MANIFEST = "manifest.json"  # app/bundle/folder.py has it too, and takes most of a second to import
 SUFFIX = ".safetensors"
 
 
@@ -13,7 +13,7 @@ def check_bundle_place(out: Path, *, replace: bool) -> None:
     if not out.exists():
         return
     if not (out / MANIFEST).is_file() and not (out.is_dir() and not any(out.iterdir())):
-        raise FileExistsError(f"{out} exists and is no bundle, so it stays as it is: give another --out")
+        raise FileExistsError(f"{out} exists and is not a bundle, so it stays as it is: give another --out")
     if not replace:
         raise FileExistsError(f"{out} exists; --replace replaces it")
 

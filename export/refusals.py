@@ -68,7 +68,7 @@ def _check_facts(options: argparse.Namespace) -> None:
 
 
 def _check_checkpoint(checkpoint: str | None) -> None:
-    """Those of the hub are not looked for."""
+    """Open the files of a checkpoint on this machine. A checkpoint on the hub is not looked for."""
     if checkpoint and not checkpoint.startswith(SCHEME):
         for file in weights_files(Path(checkpoint)):
             file.open("rb").close()

@@ -118,7 +118,7 @@ class FusedAttention(nn.Module):
 
     def _query(self, tokens: Tensor, queries: int | None) -> Tensor:
         query = self._normed(self.q_norm, self.q(tokens[:, :queries]))
-        # The first tokens are no patches: nothing turns.
+        # The first tokens are not patches: nothing turns.
         return self.q_rounding(query if queries is not None else self.rope(query))
 
     def _key(self, tokens: Tensor) -> Tensor:

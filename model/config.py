@@ -71,7 +71,7 @@ class ViTConfig:
     num_classes: int  # 0: no head, the network ends with the vector that a head would read
 
     # Patches
-    stem_layers: tuple[int, ...] | None = None  # hybrids: ResNet units per stage, () the root alone; None is no stem
+    stem_layers: tuple[int, ...] | None = None  # hybrids: ResNet units per stage, () the root alone; None: no stem
     stem_numerics: Literal["timm", "flax"] = "timm"  # timm and Hugging Face, or Google; see model/resnet.py
     patch_bias: bool = True  # False: CLIP and all with norm_pre
     patch_norm: Literal["none", "after", "dual"] = "none"  # "after": AIMv2; "dual" (LN-Linear-LN): vit-pytorch >= 1.0

@@ -12,7 +12,7 @@ WIDTH = 26  # characters of a title, so that bars are below one another
 
 
 def bars(*, leave: bool = True, shown: bool = True) -> Progress:
-    """Bars with the time that has passed. Those that `leave` stay: where stderr is no terminal, as lines at the end."""
+    """Bars with the time that has passed. Bars that `leave` stay: outside a terminal, as lines at the end."""
     console = Console(stderr=True)
     columns = SpinnerColumn(), TextColumn(f"{{task.description:<{WIDTH}}}"), BarColumn(), TaskProgressColumn()
     disable = not shown or not (leave or console.is_terminal)
@@ -21,8 +21,8 @@ def bars(*, leave: bool = True, shown: bool = True) -> Progress:
 
 @contextmanager
 def steps(title: str, *, done: int, of: int) -> Iterator[Callable[[int, float], None]]:
-    """A bar, and what to call with the steps that are done and the loss. Where stderr is no terminal it has lines too,
-    LINES_S apart, so that a log shows that the run goes on.
+    """A bar, and what to call with the steps that are done and the loss. Where stderr is not a terminal it has lines
+    too, LINES_S apart, so that a log shows that the run goes on.
     """
     with bars() as shown:
         task, said = shown.add_task(title, total=of, completed=done), time.monotonic()

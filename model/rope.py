@@ -51,7 +51,7 @@ class Rope(nn.Module):
         return angles.cos(), angles.sin()
 
     def _padded(self, angles: Tensor) -> Tensor:
-        """With angles of 0 for the prefix."""
+        """The angles, with 0 for the prefix."""
         return F.pad(angles, (0, 0, self.prefix, 0))
 
 

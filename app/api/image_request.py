@@ -117,8 +117,8 @@ class ImageRequest:
         return images, parameters
 
     async def _body(self, parameters: Collection[str], *, max_images: int) -> tuple[list[Upload], Given]:
-        """Every content type but JSON's and those of forms is taken for the image itself. Its bytes have no limit of
-        their own, because the cost of an image is its pixels.
+        """A body that is neither JSON nor a form is taken for the image itself. There is no limit on the bytes of one
+        image, because its pixels are what it costs.
         """
         kind = self._content_type()
         if kind == "application/json":
@@ -159,7 +159,7 @@ class ImageRequest:
         return outcomes
 
     async def _outcomes(self, images: Sequence[Image], admission: Admission, **how: Any) -> list[Outcome]:
-        """Those that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
+        """Images that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
         services, state = self.services, RequestState.of(self.request.scope)
         process = partial(services.classifier.process, **how, deadline=state.deadline, stages=state.stages)
         with admission.admit(len(images), deadline=state.deadline) as answered:

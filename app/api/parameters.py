@@ -27,7 +27,7 @@ _MAY_HOLD_PARAMETERS = re.compile(r"\s*(?:application/(?:\S*json|x-www-form-urle
 
 
 async def refuse_body(request: Request) -> None:
-    """For a path whose parameters are in its query alone: those in a form or JSON would be lost, whatever its type.
+    """Refuse a body with parameters, for a path that reads them from its query alone.
 
     Raises MalformedRequest and ClientDisconnect.
     """

@@ -8,7 +8,7 @@ from fastapi import Request
 from app.api.answers import ModelName
 from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
-from app.bundle import Bundle
+from app.bundle.folder import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission
 from app.errors import UnknownAttention
@@ -46,7 +46,7 @@ class Services:
         return ModelName(name=self.bundle.manifest.name, digest=self.bundle.digest)
 
     def attention_path(self, id: str | None) -> str | None:
-        """Where the maps are that are kept under `id`."""
+        """The path of the maps of the image `id`."""
         return f"{self.settings.root_path}/attention/{id}" if id else None
 
     async def kept(self, id: str, request: Request) -> KeptImage:
@@ -56,8 +56,8 @@ class Services:
         return await self.explainer.find(id, RequestState.of(request.scope).stages)
 
     async def maps(self, id: str, kept: KeptImage, request: Request, choice: Choice | None = None) -> Maps:
-        """Its maps, with evidence for the labels that are chosen. Raises InvalidParameter, StoreUnavailable, and what a
-        run of the model raises.
+        """The maps of a kept image, with evidence for the chosen labels. Raises InvalidParameter, StoreUnavailable, and
+        what a run of the model raises.
         """
         classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
         state = RequestState.of(request.scope)

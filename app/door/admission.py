@@ -48,7 +48,7 @@ class Admission:
         if failure := self._lifecycle.failure:
             return Unavailable(failure)
         if images > self._max_images:
-            return MalformedRequest(f"The request has more images than fit at a time: send at most {self._max_images}.")
+            return MalformedRequest(f"The request has too many images: send at most {self._max_images}.")
         wait_s = self.images * self.image_s
         if self.images + images > self._max_images:
             return Overloaded("Too many images are waiting. Send this request again in a moment.", wait_s=wait_s)

@@ -42,7 +42,7 @@ class Bodies:
         """
         large = body.received > SMALL_BYTES
         share = SHARE_OF_LARGE if large else 1.0
-        if self.bytes_in_work > share * self.settings.max_intake_bytes:
+        if self.bytes_in_work > share * self.settings.max_bodies_bytes:
             now = asyncio.get_running_loop().time()
             payers = [one for one in self.arriving if one.received > SMALL_BYTES or not large]
             payer = max(payers, key=lambda one: one.received * (now - one.began))

@@ -127,7 +127,7 @@ def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
 
 
 def _nothing(routes: Iterable[Route], scope: Scope) -> str:
-    """Names the path that is meant where a / is too many. It is no redirect: a client would send its image twice, or
+    """Names the path that is meant where a / is too many. It is not a redirect: a client would send its image twice, or
     GET what it wanted to POST.
     """
     bare = {**scope, "path": re.sub("/+", "/", scope["path"]).rstrip("/")}
@@ -140,4 +140,4 @@ def _allowed(routes: Iterable[Route], scope: Scope) -> str:
     """The methods of a path. Several routes may share it, and the framework names those of the first alone."""
     methods = {method for route in routes if route.matches(scope)[0] != Match.NONE for method in route.methods or ()}
     methods |= {"HEAD"} if "GET" in methods else set()
-    return ", ".join(sorted(methods)) or "GET, HEAD"  # of a folder of files, which is no route
+    return ", ".join(sorted(methods)) or "GET, HEAD"  # of a folder of files, which is not a route

@@ -124,7 +124,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Also called for trailers after a chunked body, which are no part of the header (RFC 9110, 6.5.1)."""
+        """Also called for trailers after a chunked body, which are not part of the header (RFC 9110, 6.5.1)."""
         if self._header_timer is not None:
             super().on_header(name, value)
             if len(self.headers) > MAX_HEADER_FIELDS:
@@ -138,7 +138,7 @@ class GuardedProtocol(HttpToolsProtocol):
         if self.parser.get_method() == b"CONNECT" or len(self.pipeline) == MAX_PIPELINED:
             raise ValueError  # there are no tunnels, and of too many requests the first are answered
         if self.parser.get_http_version() == "1.1" and sum(name == b"host" for name, _ in self.headers) != 1:
-            self._parse_error = MalformedRequest("A request of HTTP/1.1 needs one Host header.")
+            self._parse_error = MalformedRequest("An HTTP/1.1 request needs one Host header.")
             raise ValueError
         if not self.url.startswith(b"/") and (url := httptools.parse_url(self.url)).path is None:
             self.url = b"/?%b" % url.query if url.query else b"/"  # as in `GET http://host`

@@ -37,7 +37,7 @@ class Intake:
 
     async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or workers are ended
-        from outside, which is no fault of the image.
+        from outside, which is not the fault of the image.
         """
         crashed = True
         for _ in range(TRIES):
@@ -55,7 +55,7 @@ class Intake:
             raise Overloaded("No image can be decoded at the moment. Send this request again in a moment.")
         raise UnusableImage("The image could not be decoded: the decoder crashed on it.")
 
-    async def accept(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
+    async def prepare_pixels(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
         height, width, _ = pixels.shape
         small = b""

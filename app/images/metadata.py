@@ -32,7 +32,7 @@ class Jpeg(NamedTuple):
     exif: bytes  # the first Exif block, a TIFF structure; empty where there is none
     ended: bool  # by a marker; else `bare` goes up to where its data may end
     has_scans: bool  # all that the image is made of; the last may be cut
-    is_broken: bool  # something that is no marker of a JPEG stands where one belongs
+    is_broken: bool  # something that is not a marker of a JPEG stands where one belongs
     kind: str  # what sets it apart from those that every decoder knows; mostly empty
 
 

@@ -41,7 +41,7 @@ class Worker:
     connection: socket.socket | None = None
 
     def is_ready(self) -> bool:
-        """Whether it waits for a request. A worker may have been killed from outside, which is no image's fault."""
+        """Whether it waits for a request. A worker may have been killed from outside, without any image."""
         if self.connection is None:
             return False
         try:
@@ -68,7 +68,7 @@ class Watch:
     sleeps. Two things do not count:
 
     - The time that it waits for a processor, up to a bound: it has a low priority, and a large image beside a busy
-      model is no hang.
+      model is not a hang.
     - The time that it waits for this process, which sends and reads late when its event loop is held up.
 
     No clock on the wall is read, but checks are counted: after a pause of any length, of the event loop or of the whole

@@ -99,7 +99,7 @@ class MemoryModel:
         self._image[graph] = max(self._image.get(graph, 0.0), grown / images)
 
     def needed(self, images: int) -> float:
-        """For batches of up to this many images."""
+        """Bytes for batches of up to this many images."""
         return self.before + images * sum(self._image.values())
 
     def fits(self, images: int) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
+from app.bundle.manifest import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
 from app.errors import CannotStart
 
 Graph = Literal["classify", "explain"]
@@ -66,7 +66,8 @@ class Engine(Protocol):
 
     provider: str  # what really runs the graphs
     computes_in: Precision  # the numbers in which the blocks are really computed
-    pads: bool = False  # whether `run` fills a batch up to the next size that was run before; else each number is new
+    # Whether `run` fills a batch up to the next size that was run before; else the engine meets each size anew.
+    pads_batches: bool = False
 
     def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
         """Outputs for `images`. They stay as they are in later runs. The graph `explain` has evidence for K classes of
@@ -87,7 +88,7 @@ class Plan(NamedTuple):
 
     graph: Graph
     images: int
-    streams: Engine | None = None  # the engine on one of whose streams it runs, beside others; None: on all cores
+    stream_engine: Engine | None = None  # on one of whose streams it runs, beside others; None: on all cores
 
 
 def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:

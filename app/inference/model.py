@@ -81,7 +81,7 @@ class Model:
         With streams a single image has all cores, and several that wait for labels are run side by side. Until the
         streams are open, one image follows another. An engine that pads nothing gets one of the sizes.
         """
-        if not all(run.streams for run in running):
+        if not all(run.stream_engine for run in running):
             return None
         several = waiting + len(running) > 1  # there is something to share the cores with
         if several and graph == STREAMED and (plan := self.streams.plan()):
@@ -100,10 +100,10 @@ class Model:
         WrongAnswer if that gives another answer.
         """
         size = (plan.graph, len(images))
-        if not (plan.streams or self.engine.pads or size in self._checked):
+        if not (plan.stream_engine or self.engine.pads_batches or size in self._checked):
             self.check(*size)
         with self._timed(plan):
-            return (plan.streams or self.engine).run(plan.graph, images, classes)
+            return (plan.stream_engine or self.engine).run(plan.graph, images, classes)
 
     def check(self, graph: Graph, size: int) -> None:
         """Measure a batch of this size that consists of the known image. Raises WrongAnswer."""
@@ -125,7 +125,7 @@ class Model:
         tests = [plan] if (plan := self.streams.plan()) else []
         if not running:
             tests += [Plan(graph, 1) for graph in GRAPHS]
-        if not tests or not all(run.streams for run in running):
+        if not tests or not all(run.stream_engine for run in running):
             return None
         self._self_tests += 1
         return tests[self._self_tests % len(tests)]
@@ -137,9 +137,9 @@ class Model:
         expected. Then it replaces that: after a slow while, too high an expectation would refuse every image.
         """
         start = time.perf_counter()
-        outputs = (plan.streams or self.engine).run(plan.graph, *self.known.inputs(plan.images))
+        outputs = (plan.stream_engine or self.engine).run(plan.graph, *self.known.inputs(plan.images))
         self.known.check(plan.graph, outputs, provider=self.engine.provider)
-        if not plan.streams:
+        if not plan.stream_engine:
             self._latency[plan.graph].lower(plan.images, time.perf_counter() - start)
 
     def best_batch(self, graph: Graph) -> int:
@@ -148,7 +148,7 @@ class Model:
 
     def allows(self, plan: Plan) -> bool:
         """Whether this is still to be run as planned: memory may have been too short for it since."""
-        return plan.streams is not None or plan.images <= self.sizes(plan.graph)[-1]
+        return plan.stream_engine is not None or plan.images <= self.sizes(plan.graph)[-1]
 
     def expected(self, plan: Plan) -> float:
         """Seconds that a run will take, with runs on all streams beside one on a stream. As far as is known: 0 where
@@ -178,15 +178,17 @@ class Model:
         """A run on all cores."""
         latency = self._latency[graph]
         images = 1 if self.streams.count > 1 else min(waiting, latency.best)
-        return Plan(graph, images if self.engine.pads else max(size for size in latency.sizes if size <= images))
+        return Plan(
+            graph, images if self.engine.pads_batches else max(size for size in latency.sizes if size <= images)
+        )
 
     def _at_once(self, plan: Plan) -> int:
         """Images in all runs that share the cores."""
-        return plan.images * (self.streams.count if plan.streams else 1)
+        return plan.images * (self.streams.count if plan.stream_engine else 1)
 
     @contextmanager
     def _timed(self, plan: Plan) -> Iterator[None]:
-        """One that raises is no measurement."""
+        """Measure a run. A run that raises counts for nothing."""
         start = time.perf_counter()
         yield
         self._latency[plan.graph].add(self._at_once(plan), time.perf_counter() - start)

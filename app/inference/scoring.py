@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
-from app.bundle import Manifest
+from app.bundle.manifest import Manifest
 
 TOP_K = 5  # labels, unless a request says otherwise
 
@@ -40,7 +40,7 @@ class Scoring:
         return scores(logits, self.kind, self.temperature)
 
     def predictions(self, scores: Scores, classes: Iterable[int]) -> list[Prediction]:
-        """Those of `classes`, in their order, from the scores (classes,) of all."""
+        """The predictions of `classes`, in their order, from the scores (classes,) of all."""
         return [Prediction(label=self.labels[i], index=int(i), score=digits(scores[i])) for i in classes]
 
     def rank(self, logits: Logits, *, top_k: int | None, threshold: float = 0.0) -> list[Prediction]:

@@ -18,7 +18,9 @@ STREAMED: Graph = "classify"  # many images wait for labels; one at a time is ex
 
 @dataclass(kw_only=True, eq=False)
 class Streams:
-    """Those of one model. A stream answers after the known image has been checked on it. Any thread may call this."""
+    """The streams of one model. A stream answers after the known image has been checked on it. Any thread may call
+    this.
+    """
 
     count: int  # of runs at once; 1: there are no streams
     known: KnownImage
@@ -31,8 +33,8 @@ class Streams:
         return Plan(STREAMED, 1, self.engine) if self.engine else None
 
     def open(self, *, memory: MemoryModel) -> bool:
-        """Open the streams, if there is memory, and check the known image on each. Where that fails, there are none.
-        Whether they are open.
+        """Open the streams, if there is memory, and check the known image on each. Whether they are open: if it
+        fails, there are no streams any more.
         """
         assert self.open_engine
         if not self.has_room(memory=memory):

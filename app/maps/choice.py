@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.bundle import Manifest, Prefix
+from app.bundle.manifest import Manifest, Prefix
 from app.errors import InvalidParameter, NoClasses
+from app.maps.labels import find_class, index_of
 from app.maps.record import Maps
 
 Method = Literal["class_token", "rollout", "evidence", "positive_evidence"]
@@ -56,11 +57,11 @@ class Choice(BaseModel):
 
     @property
     def of_label(self) -> bool:
-        """Attention is the same for every label."""
+        """Whether the map is of one label. Attention is the same for every label."""
         return self.method in ("evidence", "positive_evidence")
 
     def without(self, *followed: Literal["label", "against"]) -> Self:
-        """The choice of a map, where these name the logit that is followed: attention is of no label."""
+        """The choice of a map, where these name the logit that is followed: attention has no label."""
         return self if self.of_label else self.model_copy(update=dict.fromkeys(followed))
 
 
@@ -150,33 +151,12 @@ def classes_for(choice: Choice, labels: tuple[str, ...], likely: Sequence[int]) 
     """
     if not labels:
         return ()
-    top = likely[0] if choice.label is None else _index_of(choice.label, labels, likely)
-    named = [top] if choice.against is None else [top, _index_of(choice.against, labels, likely)]
+    top = likely[0] if choice.label is None else index_of(choice.label, labels, likely)
+    named = [top] if choice.against is None else [top, index_of(choice.against, labels, likely)]
     others = sorted(set(named) - set(likely))
     if not others:
         return tuple(likely)
     return (*sorted(likely, key=lambda index: index not in named)[: len(likely) - len(others)], *others)
-
-
-def find_class(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
-    """Place among the explained classes of a label, given by its index or its name; None is the first one."""
-    return 0 if text is None else maps.classes.tolist().index(_index_of(text, labels, maps.classes.tolist()))
-
-
-def find_index(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
-    """The same as an index of `labels`."""
-    return int(maps.classes[find_class(maps, labels, text)])
-
-
-def _index_of(text: str, labels: tuple[str, ...], likely: Sequence[int]) -> int:
-    """A name goes before an index, and of equal names the most likely."""
-    named = [index for index, label in enumerate(labels) if label == text]
-    if named:
-        return next((index for index in likely if index in named), named[0])
-    if text in map(str, range(len(labels))):
-        return int(text)
-    last = len(labels) - 1
-    raise InvalidParameter(f"The model has no such label: give a name as GET /model lists it, or 0 to {last}.")
 
 
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:

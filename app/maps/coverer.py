@@ -80,12 +80,15 @@ class Coverer:
         at_once = self.model.best_batch("classify")
         needed_s = math.ceil(images / at_once) * self.model.expected(Plan("classify", at_once))
         if needed_s > 2 * (deadline - time.monotonic()):
-            raise DeadlineExceeded(f"The {images} forward passes of this take about {needed_s:.0f} s: ask for fewer.")
+            raise DeadlineExceeded(
+                f"This needs {images} forward passes, about {needed_s:.0f} s. "
+                "Ask for fewer steps, random_orders or random_sets."
+            )
 
     async def _logits(
         self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fill: Fill, deadline: float
     ) -> AsyncIterator[Logits]:
-        """Of one image (classes,) for each row of `covered` (images, patches)."""
+        """The logits (classes,) of the image for each row of `covered` (images, patches)."""
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self.cpu_pool)
         under = await in_pool(partial(filled, pixels, fill, patch=self.patch))
         while len(covered):

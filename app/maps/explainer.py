@@ -34,7 +34,7 @@ class Bytes(Protocol):
 
 
 class Places(Protocol):
-    """Those of images in work. A run of the model takes one."""
+    """The places of images in progress. A run of the model takes one."""
 
     def admit(self, images: int, *, deadline: float) -> AbstractContextManager[Callable[[], None]]: ...
 
@@ -128,5 +128,5 @@ class Explainer:
 
 
 def _key(id: str, classes: Sequence[int]) -> str:
-    """Of maps in the store."""
+    """The key of maps in the store."""
     return f"{id}/{'-'.join(map(str, classes))}"

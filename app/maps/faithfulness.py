@@ -1,6 +1,6 @@
 """Is a map faithful? Deletion and insertion: Petsiuk et al. 2018, RISE (arXiv 1806.07421), section 4.1. Arrays only.
 
-Deletion covers patches with a fill, the most important first, and follows the score of a class. If the map is right,
+Deletion covers patches with a fill, the most important first, and follows the score of a label. If the map is right,
 the score falls fast. Insertion uncovers the patches of the covered image in the same order, and the score rises fast.
 
 Insertion is the deletion of the reversed order, read from its end, so only deletions are computed. A random order is
@@ -19,7 +19,7 @@ Numbers = npt.NDArray[np.float64]
 
 
 class FaithfulnessCurve(BaseModel):
-    """The score of a class while patches are covered (deletion) or uncovered (insertion), most important first."""
+    """The score of a label while patches are covered (deletion) or uncovered (insertion), most important first."""
 
     fractions: list[float]  # of the patches, 0 to 1
     scores: list[float]
@@ -31,8 +31,8 @@ class FaithfulnessCurve(BaseModel):
 
     @classmethod
     def of(cls, fractions: Numbers, *, scores: Numbers, random: Numbers, better: Literal[-1, 1]) -> Self:
-        """Of `fractions` and `scores` (points,), and `random` scores (orders, points). An area, by trapezoids, is the
-        mean score along the way; `better` is its direction.
+        """The curve of `fractions` and `scores` (points,), and `random` scores (orders, points). An area, by
+        trapezoids, is the mean score along the way; `better` is its direction.
         """
         area = float(np.trapezoid(scores, fractions))
         random_areas = [float(np.trapezoid(of_order, fractions)) for of_order in random]
@@ -72,7 +72,7 @@ class Trial:
         return cls(covered=distinct, counts=counts, image_of=image_of.reshape(len(orders), len(counts)))
 
     def curves(self, scores: Numbers) -> tuple[FaithfulnessCurve, FaithfulnessCurve]:
-        """Deletion and insertion, from the class's scores (images,)."""
+        """Deletion and insertion, from the label's scores (images,)."""
         of_orders = scores[self.image_of]
         covered = self.counts / self.counts[-1]
         curve, random = FaithfulnessCurve.of, of_orders[2:]

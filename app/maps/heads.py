@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Manifest
+from app.bundle.manifest import Manifest
 from app.maps.record import Maps
 
 
@@ -12,7 +12,7 @@ def head_report(maps: Maps, k: int | None) -> dict[str, npt.NDArray[np.float32] 
 
     entropy: bits, of the class token's row over all tokens, 0 to log2(tokens).
     distance: patches, the mean attention distance.
-    contribution: direct contribution to the class's logit, summed over tokens; None without a class.
+    contribution: direct contribution to the label's logit, summed over tokens; None without a label.
     share: contribution / logit, which means little where the logit is near zero or negative; None without a class.
     """
     contribution = share = None

@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Bundle
+from app.bundle.folder import Bundle
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.messages import Buffer, GarbledAnswer, pack_answer, unpack_answer
@@ -31,7 +31,8 @@ class DamagedRecord(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Maps:
-    """In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), C classes, K explained.
+    """All maps of an image. In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), C
+    classes, K explained.
 
     C and K are 0 for a model without a head.
     Numbers are kept as the graph gives them: half precision would be wrong by up to 4.9e-4 of each.
@@ -49,14 +50,14 @@ class Maps:
 
     @classmethod
     def of(cls, outputs: Outputs) -> Self:
-        """From the graph's outputs for one image, without the batch dimension; a view of them."""
+        """A view of the graph's outputs for one image, without the batch dimension."""
         shapes = shapes_of({name: array.shape for name, array in outputs.items()})
         arrays = {name: outputs.get(name, np.zeros(shape)) for name, shape in shapes.items()}
         return cls(**{name: array.astype(_dtype(name), copy=False) for name, array in arrays.items()})
 
 
 def shapes_of(outputs: Shapes) -> dict[str, tuple[int, ...]]:
-    """Of the arrays of `Maps`, from those of the graph's outputs for one image."""
+    """The shapes of the arrays of `Maps`, from the shapes of the graph's outputs for one image."""
     layers, heads, tokens = outputs["attention"]
     headless = {"classes": (0,), "logits": (0,), "evidence_rest": (0, 2)}
     headless |= {"evidence": (0, layers, tokens), "evidence_heads": (0, layers, heads)}

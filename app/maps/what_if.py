@@ -32,6 +32,6 @@ class WhatIf:
         return cls(covered=np.vstack([np.zeros_like(patches), patches, sets]))
 
 
-def as_much(effect: float, of_random: npt.NDArray[np.float64]) -> float:
+def share_as_large(effect: float, of_random: npt.NDArray[np.float64]) -> float:
     """Share of the effects of random sets that are at least as large, in either direction."""
     return float(np.mean(np.abs(of_random) >= abs(effect)))

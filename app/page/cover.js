@@ -118,7 +118,7 @@ function effects({ evidence, effect, random_effects: random, random_effect: mean
   );
 }
 
-function summary({ label, against, patches, evidence, effect, random_sets: sets, random_as_much: share }) {
+function summary({ label, against, patches, evidence, effect, random_sets: sets, share_of_random_sets_as_large: share }) {
   const [these, many] = patches.length === 1 ? ["this patch", "one patch"] : [`these ${patches.length} patches`, "as many patches"];
   return (
     `Without ${these}, ${subject(label, against)} ${effect < 0 ? "rises" : "falls"} by ${fixed(Math.abs(effect), 2)}. ` +

@@ -48,7 +48,7 @@ export function mapAddress(values, format, limits) {
 /** The image without a map, darkened outside the part that the network sees. */
 export const originalAddress = (values) => address("", values, [], { alpha: 0, format: "png" });
 
-/** Evidence with its receipt, which adds up to the logit of a class or to the difference of two logits. */
+/** Evidence with its receipt, which adds up to the logit of a label or to the difference of two logits. */
 export const receiptAddress = (values) =>
   address("", values, ["label", "against"], { method: "evidence", format: "json" });
 

@@ -1,4 +1,4 @@
-// The parts of the logit of a class, one under the other. Each bar starts where the one before it ended.
+// The parts of the logit of a label, one under the other. Each bar starts where the one before it ended.
 
 import { json } from "./api.js";
 import { byId, element } from "./element.js";

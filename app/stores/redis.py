@@ -40,7 +40,7 @@ class RedisStore:
     """Belongs to the event loop."""
 
     def __init__(self, *, settings: Settings, namespace: str, metrics: Metrics) -> None:
-        """Raises CannotStart for a VIT_STORE that is no address."""
+        """Raises CannotStart for a VIT_STORE that is not a Redis address."""
         try:
             pool = BlockingConnectionPool.from_url(
                 settings.store,
@@ -54,11 +54,11 @@ class RedisStore:
             # Connects to nothing, and is the first to look at options after the `?`.
             pool.make_connection()  # type: ignore[no-untyped-call]  # redis-py gives it no types
             if pool.connection_kwargs.get("decode_responses"):
-                raise ValueError("values are no text")
+                raise ValueError("values are not text")
             check_address(settings.store)
         except (ValueError, TypeError):  # their messages may have a part of the password
             raise CannotStart(
-                "VIT_STORE is no address of Redis. Percent-encode /, ? and # in a password, and check the port and "
+                "VIT_STORE is not a Redis address. Percent-encode /, ? and # in a password, and check the port and "
                 "what follows a ?."
             ) from None
         self._names = NameServer()
@@ -156,7 +156,7 @@ def check_address(address: str) -> None:
     """Raises ValueError for parts that redis-py leaves out in silence, such as the rest of a password with a slash."""
     parts = urlsplit(address)
     if parts.fragment or (parts.scheme != "unix" and not re.fullmatch(r"/?|/\d+", parts.path)):
-        raise ValueError("the path is no number")
+        raise ValueError("the path is not a number")
 
 
 def place(connection: dict[str, Any]) -> str:

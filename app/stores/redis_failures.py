@@ -53,7 +53,7 @@ UNRESOLVED = Failure("no-connection", "has a name for which no name server answe
 
 
 def explain(error: Exception) -> Failure:
-    """Of an error that redis-py raised, or TimeoutError."""
+    """The failure behind an error of redis-py, or behind TimeoutError."""
     if isinstance(error, TimeoutError | RedisTimeout):
         return SILENT
     below = list(_chain(error))

@@ -48,8 +48,11 @@ class Metrics:
         self._batches = Histogram(
             "vit_batch_images", "Images in a forward pass", ["graph"], buckets=BATCHES, registry=registry
         )
-        self.waiting = gauge("vit_waiting_images", "Images waiting for a forward pass")
-        self.queue = gauge("vit_queue_images", "Images in work or waiting")
+        self.images_queued = gauge("vit_images_queued", "Images waiting for a forward pass")
+        self.images_in_progress = gauge("vit_images_in_progress", "Images in progress, waiting ones included")
+        # Old names, which this release still exposes.
+        self.waiting_images = gauge("vit_waiting_images", "Old name of vit_images_queued")
+        self.queue_images = gauge("vit_queue_images", "Old name of vit_images_in_progress")
         self.store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
         for reason in ("full", "refused", "read-only"):
             self.store_failures.labels("put", reason)

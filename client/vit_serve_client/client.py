@@ -154,7 +154,9 @@ class Client:
         raise ServiceProblem(_read(response, is_problem), retry_after_s=_retry_after_s(response))
 
     def _in_time(self, request: httpx.Request, largest: int) -> httpx.Response:
-        """In a thread of its own, which may be left: httpx has time-outs of single reads, and a byte is one."""
+        """The answer, within the deadline. It is read in a thread that may be left: httpx times single reads, even of a
+        byte.
+        """
         answer: Future[httpx.Response] = Future()
 
         def fetch() -> None:
@@ -173,7 +175,7 @@ class Client:
             answer.cancel()
 
     def _whole(self, request: httpx.Request, largest: int, is_late: Callable[[], bool]) -> httpx.Response:
-        """With its body. Raises NotTheService for one that is compressed or too large."""
+        """The answer with its body. Raises NotTheService for a body that is compressed or too large."""
         body = bytearray()
         with closing(self._http.send(request, stream=True)) as response:
             if response.headers.get("content-encoding", "identity") != "identity":
@@ -189,12 +191,12 @@ class Client:
 
 
 def _place(id: str) -> str:
-    """Of maps. An id may be anything that was answered."""
+    """The path of maps. An id may be anything that was answered."""
     return f"/attention/{quote(id, safe='', errors='replace')}"
 
 
 def _trust(server: str) -> ssl.SSLContext:
-    """By which certificates the server's is checked. Raises ConnectionError if they cannot be read."""
+    """The certificates by which the server's is checked. Raises ConnectionError if they cannot be read."""
     if httpx.URL(server).scheme != "https":
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts none
     try:

@@ -13,7 +13,7 @@ _OBEYED = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 
 
 def printable(sentence: str) -> str:
-    """With escapes such as \\x1b for what names and answers may have to move the cursor, or to turn the text around."""
+    """The sentence with escapes, such as \\x1b, for whatever moves the cursor or turns the text around."""
     return _OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), sentence)
 
 

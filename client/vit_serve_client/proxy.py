@@ -19,7 +19,7 @@ class Proxy(NamedTuple):
 def proxy_to(server: str) -> Proxy | None:
     """None where requests go direct: without a variable, where no_proxy has the host, and to this machine itself.
 
-    Raises httpx.InvalidURL for a server or a proxy that is no address.
+    Raises httpx.InvalidURL for a server or a proxy that is not an address.
     """
     url, proxies = httpx.URL(server), getproxies()
     if _is_this_machine(url.host) or proxy_bypass(url.host):

@@ -19,7 +19,7 @@ KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a dev
 
 
 class Walk(NamedTuple):
-    files: list[Path]  # whatever is no folder, in the order of names
+    files: list[Path]  # whatever is not a folder, in the order of names
     repeated: dict[Path, str]  # links that are not followed, because what they lead to is read anyway, with the reason
     unread: dict[Path, str]  # folders that cannot be read, with the reason
 

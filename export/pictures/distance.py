@@ -58,7 +58,7 @@ def _draw_layers(canvas: Canvas, layers: int) -> None:
 
 
 def _draw_distances(canvas: Canvas, ticks: list[float], patch_size: int) -> None:
-    """In patches on the left with a grid, in pixels on the right."""
+    """Draw the scale: in patches on the left with a grid, in pixels on the right."""
     top = ticks[-1]
     for value in ticks:
         y = _down(value, top)

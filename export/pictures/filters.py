@@ -69,7 +69,7 @@ def rgb_filters(model: VisionTransformer) -> tuple[Floats, str, str]:
 
 
 def principal_components(kernels: Floats) -> Components:
-    """Of filters (D, 3, p, p) around their mean: at most 28, without those that are rounding errors.
+    """The components of filters (D, 3, p, p) around their mean: at most 28, without rounding errors.
 
     The sign of a component has no meaning. Its largest entry is made positive, so that it is the same every time.
     """
@@ -84,6 +84,6 @@ def principal_components(kernels: Floats) -> Components:
 
 
 def _displayed(component: Floats) -> Image.Image:
-    """With 0 in the middle of the range and the largest entry at one end."""
+    """The component as an image, with 0 in the middle of the range and the largest entry at one end."""
     unit = component / np.abs(component).max() / 2 + 0.5
     return Image.fromarray(np.rint(255 * unit).astype(np.uint8).transpose(1, 2, 0))

@@ -67,7 +67,7 @@ FAULTS = {
         "app/inference/batcher.py", "[*running, *self._waiting]", "[*self._waiting]"
     ),
     "streams-beside-all-cores": Fault(  # A run on all cores is begun beside others.
-        "app/inference/model.py", "if not all(run.streams for run in running):", "if False:"
+        "app/inference/model.py", "if not all(run.stream_engine for run in running):", "if False:"
     ),
     "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
         "app/inference/streams.py",

@@ -20,7 +20,7 @@ CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
 REPLICAS = (2, 4, 8)
 CONNECTIONS_OF_A_REPLICA = 32
-MAX_QUEUE_IMAGES = 1024
+MAX_IMAGES = 1024
 SERVED = ("b16-fp16", "s16-fp16")
 
 
@@ -45,7 +45,7 @@ def served(name: str, folder: Path, *, replicas: int, connections: Sequence[int]
     rows: Rows = []
     before = used_mib()
     workers = max(allowed_cores() // replicas, 1)
-    settings = {"device": DEVICE, "decode_workers": workers, "max_queue_images": MAX_QUEUE_IMAGES, **PATIENT}
+    settings = {"device": DEVICE, "decode_workers": workers, "max_images_in_progress": MAX_IMAGES, **PATIENT}
     with ExitStack() as stack, ThreadPoolExecutor(replicas) as pool:
         servers = list(pool.map(stack.enter_context, [running(folder, **settings) for _ in range(replicas)]))
         for what, query in QUERIES.items():

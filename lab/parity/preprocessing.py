@@ -76,7 +76,7 @@ def images() -> tuple[Image.Image, ...]:
 
 
 def timm(folder: Path) -> Iterator[Case]:
-    """Every published recipe, and some whose input is no square."""
+    """Every published recipe, and some whose input is not square."""
     import timm
     from timm.data import create_transform, resolve_data_config
     from timm.models import save_for_hf

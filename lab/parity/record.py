@@ -10,7 +10,7 @@ from lab.parity.comparison import Pipeline, Row
 
 RECORD = Path(__file__).with_name("parity.json")
 PIPELINES = "preprocessing"  # the peer whose rows are pipelines; those of all others are networks
-CRITERION = "rounding"  # what a comparison allows, which is no result
+CRITERION = "rounding"  # what a comparison allows, which is not a result
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -43,7 +43,7 @@ class Description:
     problems: tuple[str, ...] = ()  # sentences on what a person has to give or to correct before it can be loaded
     dataset: str = ""  # where the checkpoint names the ImageNet that it was trained on
     weights: str = ""  # which were taken, where the file has several
-    unread: tuple[str, ...] = ()  # names in the file of counters, losses and metrics, which are no weights
+    unread: tuple[str, ...] = ()  # names in the file of counters, losses and metrics, which are not weights
     score: Literal["softmax", "sigmoid"] = "softmax"
     temperature: float = 1.0  # logits are divided by it before the score
     text_tower: bool = False  # whether labels that a person types can become the classes

@@ -59,7 +59,7 @@ def _labels(description: Description) -> str:
 
 
 def flat(facts: dict[str, Any]) -> dict[str, Any]:
-    """With the parts of a record under its name and a dot."""
+    """The facts, with the parts of a record under its name and a dot."""
     flat = {}
     for name, value in facts.items():
         flat.update({f"{name}.{part}": of for part, of in value.items()} if isinstance(value, dict) else {name: value})

@@ -92,7 +92,7 @@ def _typed(value: Any, like: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """As one types it after `--set`, without the parentheses, which a shell would want quoted."""
+    """A value as one types it after `--set`, without parentheses, which a shell would want quoted."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 

@@ -23,7 +23,7 @@ SHARDS = {  # patterns of the files that it lists
     "pytorch_model.bin.index.json": ["pytorch_model-?????-of-?????.bin"],
 }
 LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt", ".bin")  # suffixes in a folder without those names
-# What trainers and other programs call files of such suffixes that are no weights of a network.
+# What trainers and other programs call files of such suffixes that are not weights of a network.
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*|random_states.*)\.\w+")
 LARGEST_JSON = 2**26  # bytes; the names of 22,000 classes take a hundredth of it
 ADAPTER = "adapter_config.json"

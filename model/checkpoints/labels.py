@@ -117,7 +117,7 @@ def none_empty(names: Sequence[str]) -> None:
 def by_index(names: Any) -> tuple[str, ...]:
     """The names in an object of indices and names. Raises ValueError, with the reason, for anything else."""
     if not isinstance(names, dict):
-        raise ValueError(f"it is no object of indices and names, but {type(names).__name__}")
+        raise ValueError(f"it is not an object of indices and names, but {type(names).__name__}")
     ordered = _in_order((index, _name(label)) for index, label in names.items())
     none_empty(ordered)
     return tuple(ordered)

@@ -1,79 +1,28 @@
-"""Recognises a checkpoint by its content and loads it. Loading fails, with a name, unless every tensor is used."""
+"""Loads a checkpoint of any family. Loading fails, with a name, unless every tensor is used."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import nn
 
 from model.checkpoints import zero_shot
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, first_few
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
-from model.checkpoints.families import (
-    facebook,
-    google,
-    huggingface,
-    jeonsworld,
-    lucidrains,
-    native,
-    openclip,
-    timm,
-    torchvision,
-)
+from model.checkpoints.families import native
+from model.checkpoints.family import Family, recognise
 from model.checkpoints.heads import settle
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, assign, fit_positions
+from model.checkpoints.tensors import assign, fit_positions
 from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
 
-
-class Family(Protocol):
-    """A module of model/checkpoints/families/, which loads the files of one library."""
-
-    HEADS: dict[str, str]  # how it calls linear heads, and what else may stand there: see heads.py
-
-    def recognises(self, source: Source) -> bool:
-        """Whether the tensors' names, and the JSON files beside them, are those of this library."""
-
-    def describe(self, source: Source, facts: Facts) -> Description:
-        """Everything but the weights, without reading a tensor. Each fact goes through `facts`. The name, and the score
-        that the number of classes implies, may be left to the caller. Renames the tensors of `source` as in
-        model/vit.py.
-
-        Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
-        """
-
-    def tensors(self, state: State, description: Description) -> State:
-        """The tensors, which `describe` has renamed, in the layers and shapes of model/vit.py. Positions may have the
-        grid of the file.
-
-        One that the family does not know keeps its name, so that loading fails with it.
-        """
-
-
-# The first that recognises a file loads it: jeonsworld's before transformers, whose names of patches it has, and timm's
-# last, because Facebook's names are nearly the same.
-FAMILIES: tuple[Family, ...] = (
-    *(native, google, jeonsworld, huggingface, openclip),
-    *(torchvision, lucidrains, facebook, timm),
-)
-
 HEADS = r"head(_dist)?\."  # how the names of the tensors of heads begin, whatever layers they have
-
-# How most names of a family's tensors begin, to say which family an unknown file resembles.
-LIKENESS = {
-    "Google's vit_jax and big_vision": r".*/",
-    "Hugging Face transformers": r"(\w+\.)?(embeddings|encoder\.layer|layernorm|pooler|classifier)\b",
-    "torchvision": r"encoder\.(layers\.encoder_layer_|ln|pos_embedding)|conv_proj|heads\.",
-    "vit-pytorch": r"transformer\.(layers|norm)|to_patch_embedding|mlp_head|pos_embedding|cls_token",
-    "OpenAI's CLIP": r"(visual\.)?(transformer\.resblocks|conv1|ln_)",
-    "timm": r"blocks\.|patch_embed\.|cls_token|pos_embed|norm\.|head\.",
-}
 
 
 def load_checkpoint(
@@ -172,11 +121,7 @@ def _describe(
     source: Source, overrides: dict[str, str], labels: str | None, prompts: tuple[str, ...]
 ) -> tuple[Family, Description]:
     source.check_plain()
-    # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
-    families = [family for family in FAMILIES if family is not facebook or "architecture" not in overrides]
-    family = next((family for family in families if family.recognises(source)), None)
-    if family is None:
-        raise CheckpointError(_unknown(source))
+    family = recognise(source, overrides)
     facts = Facts(overrides)
     try:
         if "weights" in overrides:
@@ -219,7 +164,9 @@ def _describe(
 def _labelled(
     description: Description, beside: dict[str, Any], labels: str | None, prompts: tuple[str, ...]
 ) -> Description:
-    """With the labels of the file `labels`, or else with a label for each class. `beside` may have names of them."""
+    """The description with the labels of the file `labels`, or else with a label for each class. `beside` may have
+    names of them.
+    """
     if description.text_tower and labels is not None:
         return zero_shot.with_classes(description, given=labels, prompts=prompts)
     if prompts:
@@ -240,7 +187,9 @@ def _labelled(
 
 
 def _without_head(description: Description, facts: Facts) -> Description:
-    """As it is, or without the head if a person has set num_classes to 0. Raises CheckpointError for another number."""
+    """The description, without the head if a person has set num_classes to 0. Raises CheckpointError for another
+    number.
+    """
     classes = description.config.num_classes
     chosen = facts.resolve("num_classes", classes, "rows of the head" if classes else "there is no head")
     if chosen not in (0, classes):
@@ -253,17 +202,3 @@ def _without_bias(source: Source) -> str:
     if {"head.bias", "head_dist.bias"} & {*source.names}:
         return ""
     return next((source.names_in_file[name] for name in ("head.weight", "head.kernel") if name in source), "")
-
-
-def _unknown(source: Source) -> str:
-    """The family that the file resembles most, and the names of tensors that do not belong to that family."""
-    keys = sorted(source.names)
-    alike = {name: [key for key in keys if re.match(start, key)] for name, start in LIKENESS.items()}
-    nearest = max(alike, key=lambda name: len(alike[name]))
-    if not alike[nearest]:
-        return f"{source.file.name} resembles no known family; its first tensors are {first_few(keys)}"
-    others = [key for key in keys if key not in alike[nearest]] or keys
-    return (
-        f"{source.file.name} belongs to no known family. It is most like {nearest}, which does not have "
-        f"{first_few(others)}"
-    )

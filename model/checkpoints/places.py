@@ -26,9 +26,9 @@ def missing(path: Path) -> str:
     if hub := HUB.fullmatch(text):
         revision = f"@{hub['revision']}" if hub["revision"] not in (None, "main") else ""
         repository = hub["short"] or hub["name"] + revision
-        return f"{text} is no path: the repository of the Hugging Face Hub is hf://{repository}"
+        return f"{text} is not a path: the repository of the Hugging Face Hub is hf://{repository}"
     if re.match(r"\w+://", text):
-        return f"{text} is no path: download it, and give the path of the file or folder"
+        return f"{text} is not a path: download it, and give the path of the file or folder"
     if REPOSITORY.fullmatch(text) and not FILE.fullmatch(text) and not path.parent.exists():
         return f"{path} does not exist. If a repository of the Hugging Face Hub is meant, give hf://{text}"
     return f"{path} does not exist"

@@ -68,7 +68,7 @@ def open_weights(file: Path) -> Weights:
 
 
 def _open_shards(listing: Path) -> Weights:
-    """Of all files that it lists, which may lie in folders beside it."""
+    """The weights of all files that `listing` names, which may lie in folders beside it."""
     listed = read_json(listing).get("weight_map")
     if not (isinstance(listed, dict) and listed and all(isinstance(shard, str) for shard in listed.values())):
         raise CheckpointError(f"{listing.name} has no weight_map, which lists the file of each tensor")
@@ -100,7 +100,7 @@ def _open_safetensors(path: Path) -> Weights:
             raise cut_off(path) from None
         raise CheckpointError(f"{path.name} is neither safetensors, npz nor a PyTorch file") from None
     tensors = {}
-    for key in file.keys():  # noqa: SIM118 - safe_open is no mapping
+    for key in file.keys():  # noqa: SIM118 - safe_open is not a mapping
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
     metadata = file.metadata() or {}
@@ -108,8 +108,8 @@ def _open_safetensors(path: Path) -> Weights:
 
 
 def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:
-    """With the names that safetensors' save_model leaves out, because their tensor is in the file under another name.
-    The metadata has that name under each of them.
+    """The tensors, with the names that safetensors' save_model leaves out, because their tensor is in the file under
+    another name. The metadata has that name under each of them.
     """
     shared = {name: tensors[kept] for name, kept in metadata.items() if kept in tensors}
     return shared | tensors

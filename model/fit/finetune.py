@@ -108,7 +108,9 @@ class _Runs:
         self.epochs = least if self.recipe.epochs is None else self.recipe.epochs  # of the whole run
 
     def choice(self) -> _Choice:
-        """By some of the images. If every class has one image, the last rate is taken, without mirroring."""
+        """The choice of rate and mirroring, by some of the images. If every class has one image, the last rate is
+        taken, without mirroring.
+        """
         rates, flip = self.recipe.rates, self.recipe.augmentation.flip
         learning, choosing = divide(self.train.classes, self.recipe.seed)
         if not len(choosing) or (len(rates) == 1 and flip is not None):
@@ -170,7 +172,7 @@ class _Runs:
         name: str,
         title: str = "",
     ) -> tuple[Point, ...]:
-        """From some of the images, or from all, with curves of the held-out images. `name` is that of the snapshot."""
+        """Learn from some of the images, or from all, with curves of the held-out images. `name` is the snapshot's."""
         recipe, held_out = self.recipe, self.held_out if rows is None else None
         batches = Batches(
             samples=self.train,

@@ -110,11 +110,11 @@ def learn(
 
 
 def _add_point(run: Progress, course: Course, objective: Objective | None, *, rate: float) -> None:
-    """With `objective`, held-out images are measured."""
+    """Add a point to the curves. With `objective`, held-out images are measured."""
     loss = float(run.loss) / run.since
     held_out = objective.measure() if objective and math.isfinite(loss) else None
     if not math.isfinite(loss if held_out is None else held_out.loss):
-        raise Diverged(f"the loss is no finite number after step {run.step}: a lower learning rate may help")
+        raise Diverged(f"the loss is not a finite number after step {run.step}: a lower learning rate may help")
     point = Point(
         step=run.step,
         epoch=run.step / course.steps_per_epoch,

@@ -135,7 +135,7 @@ class MaskedPatches:
 
     @torch.no_grad()
     def measure(self) -> Measured | None:
-        """Of the corrupted patches, which are the same each time."""
+        """Loss and accuracy of the corrupted patches, which are the same each time."""
         if self.held_out is None:
             return None
         loss = right = count = 0.0

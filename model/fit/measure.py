@@ -25,7 +25,7 @@ def measure(network: VisionTransformer, samples: Samples, preprocessing: Preproc
 
 
 def measured(logits: Tensor, classes: Tensor) -> Measured:
-    """Of logits (N, C) and right classes (N,)."""
+    """Loss and accuracy of logits (N, C) with right classes (N,)."""
     return Measured(
         loss=F.cross_entropy(logits.double(), classes).item(),
         accuracy=(logits.argmax(1) == classes).double().mean().item(),
@@ -36,7 +36,7 @@ def measured(logits: Tensor, classes: Tensor) -> Measured:
 def logits(
     network: VisionTransformer, samples: Samples, preprocessing: Preprocessing, *, title: str | None = None
 ) -> Tensor:
-    """In float32, as the service runs the network: (N, C) on the CPU. A bar is drawn under `title`, if there is one."""
+    """Logits (N, C) on the CPU, in float32 as the service computes. A bar is drawn under `title`, if there is one."""
     device = next(network.parameters()).device
     with bars(shown=title is not None) as shown:
         chunks = shown.track(samples.pixels.split(CHUNK), description=title or "")
@@ -49,6 +49,8 @@ def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.de
 
 
 def normalise(pixels: Tensor, preprocessing: Preprocessing) -> Tensor:
-    """As the service: pixels (B, 3, height, width), from 0 to 255 of any type, to (pixel / 255 - mean) / std."""
+    """Normalise as the service does: pixels (B, 3, height, width), from 0 to 255 of any type, to (pixel / 255 - mean) /
+    std.
+    """
     mean, std = (torch.tensor(v, device=pixels.device).view(3, 1, 1) for v in (preprocessing.mean, preprocessing.std))
     return (pixels.float() / 255 - mean) / std

@@ -19,7 +19,7 @@ SAMPLED = 256  # images that are read to tell samples from others
 
 
 class Snapshot:
-    """One file, replaced as a whole, or without a folder none. `identity` says which run it is of, by name."""
+    """One file, replaced as a whole; none without a folder. `identity` says by name which run it belongs to."""
 
     def __init__(self, folder: Path | None, title: str, *, identity: dict[str, Any]) -> None:
         self.path = None if folder is None else folder / f"{title}.pt"
@@ -49,7 +49,7 @@ class Snapshot:
         return time.monotonic() - self._written >= EVERY_S
 
     def save(self, state: dict[str, Any]) -> None:
-        """Write the state. A full disk is no error but a warning: the last file stays.
+        """Write the state. A full disk is a warning and not an error: the last file stays.
 
         `state` has tensors, numbers, text, lists and dicts.
         """
@@ -93,7 +93,7 @@ def digest_of_weights(network: nn.Module) -> str:
 
 
 def digest_of_samples(samples: Samples | None) -> str:
-    """Of every class, and of some of the images: reading all would take as long as an epoch."""
+    """A digest of all classes and some of the images: reading all would take as long as an epoch."""
     if samples is None:
         return "none"
     sha = hashlib.sha256(f"{tuple(samples.pixels.shape)}".encode())

@@ -117,7 +117,7 @@ def cases() -> list[Case]:
         good("TIFF, RGB in 16 bits", lambda: raw((np.asarray(quarters()).astype("<u2") << 8 | 0x80).tobytes(), bits=16, photometric=2, samples=3), tolerance=1),
         good("TIFF, floats up to 1", lambda: floats(grays() / 255), GRAYS, tolerance=1),
         good("TIFF, floats up to 255", lambda: floats(grays()), GRAYS, tolerance=1),
-        good("TIFF, floats that are no numbers", odd_floats, GRAYS, tolerance=1),
+        good("TIFF, floats that are not numbers", odd_floats, GRAYS, tolerance=1),
         good("TIFF, floats that are all no numbers", lambda: floats(np.full((32, 48), np.nan)), ((0, 0, 0),) * 4),
         *oriented("TIFF", tiff),
         good("TIFF, two pictures", lambda: tiff(save_all=True, append_images=[Image.new("RGB", SIZE)])),

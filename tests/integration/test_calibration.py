@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.bundle import load_bundle
+from app.bundle.folder import load_bundle
 from app.inference.scoring import scores
 from export.calibration import calibration_error
 from export.command import main
@@ -149,7 +149,7 @@ def test_the_order_of_numbered_folders_is_measured_and_never_calibrated(
     ],
 )
 def test_refusals_are_one_sentence_and_leave_nothing(images, export, tmp_path, options, message):
-    above = tmp_path / "above"  # its only folder is no label
+    above = tmp_path / "above"  # its only folder is not a label
     above.mkdir()
     (above / "images").symlink_to(images)
     with pytest.raises(SystemExit, match="not exported: ") as refusal:

@@ -208,7 +208,7 @@ def test_the_largest_allowed_image_passes(serve, encode):
 
 def test_large_images_that_wait_refuse_no_small_one_and_teach_nothing_about_it(serve, star, encode):
     large = encode(Image.new("RGB", (2001, 2000)))
-    with serve(max_queue_images=2) as client, ThreadPoolExecutor(2) as threads:
+    with serve(max_images_in_progress=2) as client, ThreadPoolExecutor(2) as threads:
         services = client.app.state.services
         lanes = services.classifier.intake.pool.lanes
         post = partial(client.post, "/classify")

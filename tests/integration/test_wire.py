@@ -98,7 +98,7 @@ BROKEN = {
     "a name of 64 KiB": (message("GET /livez", "x" * 2**16 + ": y"), 431),
     "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
     "a trailer of a megabyte": (chunked(b"hello", last=b"0\r\nX: " + b"x" * 2**20 + b"\r\n\r\n"), 431),
-    "a path with bytes that are no ASCII": (b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", 400),
+    "a path with bytes that are not ASCII": (b"GET /\xff\xfe HTTP/1.1\r\nHost: x\r\n\r\n", 400),
     "a tunnel": (message("CONNECT example.com:443"), 400),
     "a tunnel to a path": (message("CONNECT /livez"), 400),
     "an upgrade with length and chunks": (classify(*UPGRADE, "Content-Length: 5", CHUNKED, body=b"hello"), 400),

@@ -25,8 +25,8 @@ BROKEN = "The multipart body is broken."
 OWN_TYPE = "Do not set Content-Type yourself: the client's form adds it, with its boundary."
 REFUSALS = {  # by how Starlette's message begins
     "Too many files": "The form has too many images: send at most {max_images} in one request.",
-    "Too many fields": f"The form has more than {MAX_FIELDS} parts that are no files.",
-    "Part exceeded": f"A part of the form that is no file has more than {MAX_FIELD_BYTES:,} bytes.",
+    "Too many fields": f"The form has more than {MAX_FIELDS} fields besides its files.",
+    "Part exceeded": f"A field of the form is larger than {MAX_FIELD_BYTES:,} bytes.",
     "The Content-Disposition": "A part of the form has no name.",
 }
 STEP_BYTES = 2**14
@@ -160,12 +160,12 @@ class _FormParser(MultiPartParser):
         if self._current_part.file is not None or not data:
             return
         kind = what_is(data)
-        what = kind.name if kind else "no text"
+        what = kind.name if kind else "not text"
         if what in ("base64", "a data URL", PYTHONS):
             raise MalformedRequest(f"A part of the form is {what}: send the bytes that it stands for, as a file.")
-        if what == "no text" or what in IMAGES:
+        if what == "not text" or what in IMAGES:
             raise MalformedRequest(
-                f"A part of the form is {what}, and has no file name of its own and no type of an image."
+                f"A part of the form is {what}, and has neither a file name of its own nor the type of an image."
             )
 
     def on_end(self) -> None:

@@ -132,7 +132,7 @@ class JsonBody:
 
 
 def _find(body: bytes | bytearray, byte: bytes, start: int, end: int) -> int:
-    """Its place, or `end`."""
+    """The place of the first such byte, or `end`."""
     place = body.find(byte, start, end)
     return place if place >= 0 else end
 

@@ -21,7 +21,7 @@ STAR = (  # a small PNG of a star, for the example in /docs
 
 
 def json_schema(parameters: dict[str, Any], *, title: str) -> dict[str, Any]:
-    """Of OpenAPI: the images under the first of their names, and the schemas of parameters under `title`."""
+    """The OpenAPI schema: images under the first of their names, and the schemas of parameters under `title`."""
     return {
         "title": "ImagesInJson",
         "type": "object",

@@ -24,7 +24,7 @@ from app.inference.scoring import TOP_K, Scoring, digits
 
 
 class PipelineParameters(BaseModel):
-    """Those of transformers' pipeline for image classification."""
+    """The parameters of transformers' pipeline for image classification."""
 
     top_k: Annotated[int | None, Field(ge=1, description=f"Labels to return at most; {TOP_K} by default")] = None
     function_to_apply: Annotated[

@@ -16,9 +16,10 @@ from app.api.services import services_of
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
 from app.inference.scoring import TOP_K, Prediction, digits
-from app.maps.choice import Choice, Chosen, check_choice, choose, find_index
+from app.maps.choice import Choice, Chosen, check_choice, choose
 from app.maps.covering import Fill
-from app.maps.what_if import WhatIf, as_much, top
+from app.maps.labels import find_index
+from app.maps.what_if import WhatIf, share_as_large, top
 from app.telemetry.request_state import RequestState
 
 
@@ -78,7 +79,8 @@ class CoverResponse(ImageAnswer):
     random_sets: int
     random_effects: list[float]  # the effect of each random set
     random_effect: float  # mean of random_effects
-    random_as_much: float  # share of the random sets that change the logit at least as much, up or down
+    share_of_random_sets_as_large: float  # of those that change the logit at least as much, up or down
+    random_as_much: Annotated[float, Field(json_schema_extra={"deprecated": True})]  # its old name, for one release
 
 
 router = APIRouter(tags=["maps"], route_class=CheckedRoute)
@@ -128,6 +130,7 @@ async def cover(
         followed -= logits[:, find_index(maps, manifest.labels, choice.against)]
     scoring = services.scoring
     effects = followed[0] - followed[1:]  # of the patches, then of each random set
+    as_large = share_as_large(effects[0], effects[1:])
     before, after = (
         Answered(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))
         for logit, row in zip(followed[:2], logits[:2], strict=True)
@@ -149,5 +152,6 @@ async def cover(
         random_sets=random_sets,
         random_effects=effects[1:].tolist(),
         random_effect=float(effects[1:].mean()),
-        random_as_much=as_much(effects[0], effects[1:]),
+        share_of_random_sets_as_large=as_large,
+        random_as_much=as_large,
     )

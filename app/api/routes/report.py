@@ -12,8 +12,9 @@ from app.api.services import services_of
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import Prediction
-from app.maps.choice import Choice, find_class
+from app.maps.choice import Choice
 from app.maps.heads import head_report
+from app.maps.labels import find_class
 from app.telemetry.request_state import RequestState
 
 
@@ -34,7 +35,7 @@ class Lens(BaseModel):
 
 
 class ReportResponse(ImageAnswer):
-    """Numbers of one image and one class by layer and head. A model without a head has no class."""
+    """Numbers of one image and one label by layer and head. A model without a head has no labels."""
 
     label: str | None
     index: int | None
@@ -56,7 +57,7 @@ async def report(
         Query(description="Index or name of any label. Default: the top label"),
     ] = None,
 ) -> ReportResponse:
-    """Return the entropy of each head's attention, its distance, and its contribution to the logit of a class."""
+    """Return the entropy of each head's attention, its distance, and its contribution to the logit of a label."""
     services = services_of(request)
     kept = await services.kept(id, request)
     scoring, labels = services.scoring, services.scoring.labels

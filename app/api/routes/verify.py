@@ -13,14 +13,15 @@ from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems
 from app.errors import NoClasses
-from app.maps.choice import Chosen, check_choice, choose, find_index
+from app.maps.choice import Chosen, check_choice, choose
 from app.maps.covering import Fill
 from app.maps.faithfulness import FaithfulnessCurve, Trial
+from app.maps.labels import find_index
 from app.telemetry.request_state import RequestState
 
 
 class VerifyResponse(Chosen, ImageAnswer):
-    """Whether a map finds the patches that a class's score depends on."""
+    """Whether a map finds the patches that a label's score depends on."""
 
     label: str  # whose score is followed
     index: int

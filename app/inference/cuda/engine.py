@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.bundle import WEIGHTS, Precision
+from app.bundle.manifest import WEIGHTS, Precision
 from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
 from app.inference.cuda.recording import Recording
 from app.inference.engine import (
@@ -47,7 +47,7 @@ class CudaEngine(Engine):
     """The two graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
-    pads = True
+    pads_batches = True
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class CudaEngine(Engine):
         self._gpu = gpu
         # TF32 has as many digits as fp16, and would round the numbers of other bundles
         self._options = PROVIDER_OPTIONS | {"use_tf32": str(int(precision == "fp16"))}
-        if gpu:  # for the first one ONNX Runtime would only warn that it is no plugin
+        if gpu:  # for the first one ONNX Runtime would only warn that it is not a plugin
             self._options["device_id"] = str(gpu)
         if memory_bytes:
             self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))

@@ -7,13 +7,14 @@ import numpy as np
 from PIL import Image
 from tqdm import tqdm
 
-from app.bundle import Manifest, load_bundle
+from app.bundle.folder import load_bundle
+from app.bundle.manifest import Manifest
 from app.images.preprocess import preprocess
 from app.inference.engine import Engine
 from app.maps.choice import Choice, choose
 from app.maps.covering import Fill, cover, filled
 from app.maps.record import Maps
-from app.maps.what_if import WhatIf, as_much, top
+from app.maps.what_if import WhatIf, share_as_large, top
 from app.settings import DEMO_BUNDLE
 from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.record import Rows
@@ -31,7 +32,7 @@ MAPS = {
 }
 RANDOM = f"{RANDOM_SETS} random sets"
 
-Numbers = tuple[float, float, bool, float]  # evidence, effect, whether the label is another, random_as_much
+Numbers = tuple[float, float, bool, float]  # evidence, effect, whether the label is another, share of sets as large
 
 
 def measure() -> Rows:
@@ -43,7 +44,7 @@ def measure() -> Rows:
             found[fill, name].append(numbers)
     rows = []
     for (fill, name), sets in found.items():
-        evidence, effect, relabelled, as_much = np.array(sets, np.float64).T
+        evidence, effect, relabelled, as_large = np.array(sets, np.float64).T
         rows.append(
             {
                 "top 10 % of": name,
@@ -53,7 +54,7 @@ def measure() -> Rows:
                 "effect, mean": round(effect.mean(), 2),
                 "correlation of both": round(np.corrcoef(evidence, effect)[0, 1], 2),
                 "another label, %": round(100 * relabelled.mean(), 1),
-                "random sets with as much effect, %": "" if name == RANDOM else round(100 * as_much.mean(), 1),
+                "random sets with as much effect, %": "" if name == RANDOM else round(100 * as_large.mean(), 1),
             }
         )
     return rows
@@ -75,5 +76,5 @@ def _covered(sample: Sample, engine: Engine, manifest: Manifest, *, seed: bytes)
         names = [*MAPS, *[RANDOM] * RANDOM_SETS]
         for i, name in enumerate(names, start=1):
             promised, effect = float(evidence[sets[i]].sum()), float(effects[i])
-            random_as_much = as_much(effect, effects[-RANDOM_SETS:])
-            yield fill, name, (promised, effect, logits[i].argmax() != label, random_as_much)
+            as_large = share_as_large(effect, effects[-RANDOM_SETS:])
+            yield fill, name, (promised, effect, logits[i].argmax() != label, as_large)

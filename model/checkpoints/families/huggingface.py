@@ -209,7 +209,7 @@ def _pool_of_other_head(source: Source, facts: Facts, architecture: str, kind: K
     """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
     head = source.foreign_head or source.names_in_file["head.weight"]
     why = (
-        f"{head} is no classifier of {architecture}"
+        f"{head} is not a classifier of {architecture}"
         if architecture.endswith(CLASSIFYING) or "architectures" not in source.config
         else f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
     )

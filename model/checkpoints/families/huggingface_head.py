@@ -18,7 +18,7 @@ NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
 
 
 def score_of(config: Json, facts: Facts, classes: int) -> Score:
-    """Raises CheckpointError if the outputs that are served are no scores of labels."""
+    """Raises CheckpointError if the outputs that are served are not scores of labels."""
     problem = config.get("problem_type")
     if classes and facts.serves_head and problem not in (None, *SCORES):
         reason = "the outputs are numbers, not scores of labels" if problem == "regression" else "it is not known"

@@ -179,7 +179,7 @@ def _unstated(source: Source) -> str:
 
 
 def _stated(source: Source) -> dict[str, Any]:
-    """The configuration of the image tower, with its defaults. Raises CheckpointError for one that is no plain ViT."""
+    """The configuration of the image tower, with its defaults. Raises CheckpointError if it is not a plain ViT."""
     vision = vision_cfg(source)
     if not vision:
         raise CheckpointError(_unstated(source))

@@ -67,7 +67,7 @@ def image_size(
         side = patch_side(architecture) or 1
         covered = (size[0] - size[0] % side, size[1] - size[1] % side)
         usual = network(architecture, image_size=covered, num_classes=1)
-        by_hand = "image_size" in facts.overrides  # then a table that is no square may fit
+        by_hand = "image_size" in facts.overrides  # then a table that is not square may fit
         grid = None if by_hand else grid_of_file(source, architecture, usual)
         if grid is not None and grid != usual.grid:
             size, origin = [side * usual.patch_size for side in grid], "number of positions"

@@ -98,7 +98,7 @@ def _absent_layers(state: State, config: ViTConfig) -> None:
 
 def _classes(state: State, config: ViTConfig) -> None:
     """The rows of the head that are classes: timm's label_offset is the number of rows before them. A projection to
-    embeddings is no head.
+    embeddings is not a head.
     """
     for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
         if key in state and config.representation_size:
@@ -121,7 +121,7 @@ def grid_of_file(source: Source, architecture: Architecture, config: ViTConfig) 
 
 
 def _relative_mlps(state: State, config: ViTConfig) -> None:
-    """In place of an MLP, of one block or of all, the biases that it computes for every offset, (offsets, H).
+    """Put the biases that an MLP computes for every offset, (offsets, H), in its place: of one block or of all.
 
     timm's RelPosMlp (layers/pos_embed_rel.py, mode "cr"). The class token, where there is one, has no bias.
     """

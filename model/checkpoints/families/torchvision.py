@@ -88,8 +88,8 @@ def tensors(state: State, description: Description) -> State:
 
 
 def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[str, Any]) -> Preprocessing:
-    """That of the command line of references/classification/train.py in the file, or of the published weights with this
-    architecture and image side; other files do not contain any.
+    """The preprocessing of the command line of references/classification/train.py in the file, or of the published
+    weights with this architecture and image side. Files contain no other.
     """
     if (crop := arguments.get("val_crop_size") or side) != side:
         raise CheckpointError(f"args in the file say val_crop_size {crop}, the table of positions is for {side} pixels")

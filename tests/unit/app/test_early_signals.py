@@ -78,7 +78,7 @@ def test_it_ends_when_make_is_killed():
     [
         ("--help", 0, "usage: ", ""),
         ("--version", 0, f"vit-serve {VERSION}\n", ""),
-        ("--port=1", 2, "", "cannot start: --port is no argument"),
+        ("--port=1", 2, "", "cannot start: --port is not an argument"),
     ],
 )
 def test_arguments_are_answered_without_the_service(argument, status, out, error):

@@ -9,7 +9,7 @@ import onnx
 import pytest
 import torch
 
-from app.bundle import load_bundle
+from app.bundle.folder import load_bundle
 from app.inference.openvino import ov as openvino
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
@@ -162,7 +162,7 @@ def test_files_that_are_no_bundle_are_never_replaced(tmp_path, name, replace):
     mine = tmp_path / "mine" / "model.safetensors"
     mine.parent.mkdir()
     mine.write_text("precious")
-    with pytest.raises(FileExistsError, match="exists and is no bundle"):
+    with pytest.raises(FileExistsError, match="exists and is not a bundle"):
         write_bundle(toy_checkpoint(depth=1), tmp_path / "mine" / name, replace=replace)
     assert mine.read_text() == "precious"
 

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from app import bundle
+from app.bundle import folder, manifest
 from export.arguments import METHODS, PRECISIONS
 from export.fit.methods import RECIPES
 from export.place import MANIFEST
@@ -19,8 +19,8 @@ REFUSED = [
     ("--checkpoint app/demo --out {tmp}/free", "not exported: app/demo is a bundle, so it is exported already"),
     ("--checkpoint {tmp}/empty --out {tmp}/free", "not exported: {tmp}/empty has no weights"),
     ("--checkpoint {toy} --out app/demo", "not exported: app/demo exists; --replace replaces it"),
-    ("--checkpoint {toy} --out {tmp} --replace", "not exported: {tmp} exists and is no bundle, so it stays as it is"),
-    ("--checkpoint {toy} --out {toy}", "not exported: {toy} exists and is no bundle, so it stays as it is"),
+    ("--checkpoint {toy} --out {tmp} --replace", "not exported: {tmp} exists and is not a bundle, so it stays"),
+    ("--checkpoint {toy} --out {toy}", "not exported: {toy} exists and is not a bundle, so it stays as it is"),
     ("--checkpoint {toy} --out {toy}/a", "not exported: {toy} is not a folder, so {toy}/a cannot be in it"),
     ("{export} --labels none.txt", "not exported: none.txt cannot be read as labels: No such"),
     ("{export} --labels {tmp}/bytes", "not exported: {tmp}/bytes cannot be read as labels: it"),
@@ -99,6 +99,6 @@ def test_what_can_be_known_at_once_is_refused_before_pytorch_is_imported(refusal
 
 
 def test_what_is_written_twice_to_be_there_at_once_is_the_same():
-    assert get_args(bundle.Precision) == PRECISIONS
+    assert get_args(manifest.Precision) == PRECISIONS
     assert tuple(RECIPES) == METHODS
-    assert bundle.MANIFEST == MANIFEST
+    assert folder.MANIFEST == MANIFEST

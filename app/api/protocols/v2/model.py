@@ -25,7 +25,7 @@ EXTENSIONS = ("classification", "model_configuration", "binary_tensor_data", "pa
 
 def max_batch(services: Services) -> int:
     """Images in one request at most."""
-    return min(services.settings.max_images_per_request, services.settings.max_queue_images)
+    return min(services.settings.max_images_per_request, services.settings.max_images_in_progress)
 
 
 def model_name(services: Services) -> str:

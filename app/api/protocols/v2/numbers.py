@@ -27,7 +27,7 @@ def read_numbers(text: bytes, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
             raise ValueError("a number is too long")
         step = text[place:end]
         if step.translate(None, b"0123456789,[]" + _WHITE):
-            raise ValueError("something is no whole number")
+            raise ValueError("something is not a whole number")
         # A 0 for each number: JSON has none of more digits than three below 256
         outline += step.translate(_AS_ZERO, _WHITE).replace(b"000", b"0").replace(b"00", b"0")
         values += bytes(json.loads(b"[%b]" % step.translate(None, b"[]").rstrip(b"," + _WHITE)))

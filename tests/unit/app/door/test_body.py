@@ -18,7 +18,7 @@ LEFT = {"type": "http.disconnect"}
 
 
 def bodies(**limits: float) -> Bodies:
-    return Bodies(settings=Settings(**{"max_upload_bytes": 100, "max_intake_bytes": 1000, **limits}))
+    return Bodies(settings=Settings(**{"max_upload_bytes": 100, "max_bodies_bytes": 1000, **limits}))
 
 
 def part(size: int, *, more: bool) -> dict:
@@ -114,7 +114,7 @@ async def test_bytes_that_have_arrived_are_received_once_and_in_order(body_of, s
         {"type": "http.request", "body": content[end - size : end], "more_body": end < len(content)}
         for size, end in zip(sizes, accumulate(sizes), strict=True)
     ]
-    limits = bodies(max_upload_bytes=10**6, max_intake_bytes=10**6)
+    limits = bodies(max_upload_bytes=10**6, max_bodies_bytes=10**6)
     body = body_of(limits, *messages, content_length=str(len(content)))
     await body.arrive()
     assert limits.bytes_in_work == ahead
@@ -135,7 +135,7 @@ async def test_a_disconnect_while_the_body_arrives_is_passed_on(body_of):
 
 
 async def test_all_bodies_together_are_bounded_until_they_are_released(body_of):
-    limits = bodies(max_intake_bytes=150)
+    limits = bodies(max_bodies_bytes=150)
     first = await whole(body_of(limits, part(100, more=False), content_length="100"))
     with pytest.raises(Overloaded):
         await whole(body_of(limits, part(60, more=False), content_length="60"))
@@ -146,7 +146,7 @@ async def test_all_bodies_together_are_bounded_until_they_are_released(body_of):
 
 async def test_when_bodies_fill_their_memory_the_one_is_refused_that_held_most_for_longest(body_of):
     """Otherwise one client that holds bodies back just below the limit would lock out all others."""
-    limits = bodies(max_intake_bytes=150)
+    limits = bodies(max_bodies_bytes=150)
     held = [body_of(limits, part(size, more=True), content_length="100") for size in (99, 30, 20)]
     waiting = [asyncio.create_task(whole(body)) for body in held]
     await asyncio.sleep(0.01)
@@ -165,7 +165,7 @@ async def test_when_bodies_fill_their_memory_the_one_is_refused_that_held_most_f
 @pytest.mark.parametrize(("size", "refused"), [(10, False), (11, True)])
 async def test_large_bodies_leave_room_for_small_ones(body_of, monkeypatch, size, refused):
     monkeypatch.setattr(module, "SMALL_BYTES", 10)
-    limits = bodies(max_intake_bytes=100)
+    limits = bodies(max_bodies_bytes=100)
     await whole(body_of(limits, part(75, more=False), content_length="75"))  # complete, and still in work
     with pytest.raises(Overloaded) if refused else nullcontext():
         await whole(body_of(limits, part(size, more=False), content_length=str(size)))
@@ -173,7 +173,7 @@ async def test_large_bodies_leave_room_for_small_ones(body_of, monkeypatch, size
 
 async def test_when_large_bodies_exceed_their_share_a_large_one_is_refused(body_of, monkeypatch):
     monkeypatch.setattr(module, "SMALL_BYTES", 10)
-    limits = bodies(max_intake_bytes=100)
+    limits = bodies(max_bodies_bytes=100)
     small = asyncio.create_task(whole(body_of(limits, part(10, more=True), content_length="100")))
     await asyncio.sleep(0.05)
     with pytest.raises(Overloaded):

@@ -176,7 +176,7 @@ def test_the_connection_ends_where_the_body_has_not():
 
 
 def test_all_bodies_together_are_bounded_and_released():
-    guarded = Guarded(settings=Settings(max_intake_bytes=50))
+    guarded = Guarded(settings=Settings(max_bodies_bytes=50))
     assert guarded.ask(body=bytes(51), content_length="51")[0] == 503
     assert guarded.ask(body=bytes(50), content_length="50")[0] == 200
 

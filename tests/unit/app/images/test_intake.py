@@ -88,7 +88,7 @@ def test_the_largest_answer_fits_its_limit(encode):
 async def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
     intake = open_intake(settings=Settings(thumbnail_px=64), spec=spec_of((80, 120)))
     pixels = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
-    prepared = await intake.accept(pixels, thumbnail=thumbnail)
+    prepared = await intake.prepare_pixels(pixels, thumbnail=thumbnail)
     assert prepared.pixels is pixels
     assert (prepared.size, prepared.box, prepared.format) == ((120, 80), (0, 0, 120, 80), "pixels")
     if thumbnail:

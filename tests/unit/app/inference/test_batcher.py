@@ -25,14 +25,14 @@ class FakeModel:
 
     def plan(self, graph: str, waiting: int, *, running: list[Plan]) -> Plan | None:
         self.planned.append((graph, waiting))
-        if not all(run.streams for run in running):
+        if not all(run.stream_engine for run in running):
             return None
         if self.streams and waiting + len(running) > 1:
             return Plan(graph, 1, ENGINE)
         return None if running else Plan(graph, 1 if self.streams else min(waiting, 2))
 
     def next_self_test(self, *, running: Sequence[Plan] = ()) -> Plan | None:
-        if not all(run.streams for run in running):
+        if not all(run.stream_engine for run in running):
             return None
         return Plan("explain", 1, ENGINE if self.streams else None)
 
@@ -128,10 +128,10 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
     await callers.put("classify", "classify")
     on_stream = await waiting(callers.batcher.take, STREAMS)
     callers.batcher.done(callers.taken[0])
-    assert (await on_stream).plan.streams
+    assert (await on_stream).plan.stream_engine
     on_all_cores = await waiting(callers.batcher.take, MODEL)
     callers.batcher.done(on_stream.result())
-    assert not (await on_all_cores).plan.streams
+    assert not (await on_all_cores).plan.stream_engine
 
 
 async def test_several_images_that_want_labels_are_waited_for_until_the_queue_is_closed(callers):

@@ -74,7 +74,7 @@ def test_the_first_run_of_a_size_is_of_the_known_image(model, watched, images):
     for count in (2, 2, 1):
         model.run(Plan("explain", count), images[:count])
     assert watched.runs == [("explain", 2), ("explain", 2), ("explain", 2), ("explain", 1)]
-    for _ in range(2):  # a wrong answer is no check
+    for _ in range(2):  # a wrong answer is not a check
         with pytest.raises(WrongAnswer, match="image 4 of a batch of 4"):
             model.run(Plan("explain", 4), images)
 
@@ -82,7 +82,7 @@ def test_the_first_run_of_a_size_is_of_the_known_image(model, watched, images):
 @pytest.mark.usefixtures("batches_pay")
 def test_a_batch_is_of_a_size_or_where_the_engine_pads_of_all_that_wait(model, watched):
     for pads, planned in ((False, [1, 2, 4]), (True, [1, 3, 4])):
-        watched.pads = pads
+        watched.pads_batches = pads
         assert [model.plan("classify", waiting).images for waiting in (1, 3, 9)] == planned
 
 
@@ -215,7 +215,7 @@ def test_a_run_on_all_cores_is_alone(with_streams, streams):
     assert with_streams.plan("explain", 9, running=[on_a_stream]) is None
     assert with_streams.plan("classify", 9, running=[on_a_stream]) == on_a_stream
     assert with_streams.plan("classify", 9, running=[on_a_stream, on_all_cores]) is None
-    assert with_streams.next_self_test(running=[on_a_stream]).streams
+    assert with_streams.next_self_test(running=[on_a_stream]).stream_engine
     assert with_streams.next_self_test(running=[on_all_cores]) is None
 
 

@@ -32,7 +32,7 @@ class FakeEngine(Engine):
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
     provider = "fake"
-    pads = True  # so batches are of any size, and no size is checked first
+    pads_batches = True  # so batches are of any size, and no size is checked first
 
     def __init__(self) -> None:
         self.scale = np.float32(1)
@@ -157,7 +157,7 @@ def test_start_raises_what_opening_the_engine_raises():
 NICENESS = """
 import os, sys
 from pathlib import Path
-from app.bundle import load_bundle
+from app.bundle.folder import load_bundle
 from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.runner import Runner
@@ -265,7 +265,7 @@ async def test_a_broken_engine_fails_the_service_and_all_waiting_images(
 
 
 async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_service(engine, lifecycle):
-    """Checks are counted and no clock is read: a pause of the machine is no hang."""
+    """Checks are counted and no clock is read: a pause of the machine is not a hang."""
     async with running(engine, lifecycle) as runner:
         check = runner.check
         check()

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.bundle import load_bundle
+from app.bundle.folder import load_bundle
 from app.errors import InvalidParameter
-from app.maps.choice import AttentionMap, Choice, check_choice, choose, classes_for, find_class
+from app.maps.choice import AttentionMap, Choice, check_choice, choose, classes_for
 from app.maps.heads import every_head
+from app.maps.labels import find_class
 from app.maps.record import Maps
 from tests.support.records import make_maps
 

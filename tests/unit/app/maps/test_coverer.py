@@ -79,7 +79,7 @@ async def test_every_image_is_run_as_it_was_planned_and_read(coverer, batcher):
 
 async def test_what_cannot_end_in_time_is_not_begun(coverer, batcher):
     coverer.model.expected = lambda plan: 1.0
-    with pytest.raises(DeadlineExceeded, match=f"The {PASSES} forward passes of this take about 8 s: ask for fewer"):
+    with pytest.raises(DeadlineExceeded, match=f"This needs {PASSES} forward passes, about 8 s. Ask for fewer"):
         await verification(coverer, deadline=time.monotonic() + 3)
     assert batcher.asked == 0
 

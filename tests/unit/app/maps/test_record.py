@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from app.bundle import load_bundle
+from app.bundle.folder import load_bundle
 from app.errors import UnusableImage
 from app.images.decode import LargeImage
 from app.images.messages import pack_answer
@@ -107,11 +107,11 @@ POISON = {
         "a negative class": FORMAT.pack_image(make_kept(classes=(0, -1))),
         "a class too few": FORMAT.pack_image(make_kept(classes=(0,))),
         "other pixels": of_image(make_prepared(pixels=np.zeros((4, 4, 3), np.uint8))),
-        "a size that is no number": of_image(make_prepared(size=(float("nan"), 2))),
+        "a size that is not a number": of_image(make_prepared(size=(float("nan"), 2))),
         "no size": of_image(make_prepared(size=(0, 0), box=Box(0, 0, 0, 0))),
-        "a box that is no number": of_image(make_prepared(box=Box(float("nan"), 0, 2, 2))),
+        "a box that is not a number": of_image(make_prepared(box=Box(float("nan"), 0, 2, 2))),
         "a box outside": of_image(make_prepared(box=Box(0, 0, 2, 1e300))),
-        "a thumbnail that is no JPEG": of_image(make_prepared(thumbnail=b"text")),
+        "a thumbnail that is not a JPEG": of_image(make_prepared(thumbnail=b"text")),
         "an error": of_image(UnusableImage("Not yours.")),
         "a large image": of_image(LargeImage(5)),
     },

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.maps.what_if import WhatIf, as_much, top
+from app.maps.what_if import WhatIf, share_as_large, top
 
 VALUES = np.array([[3, 1, 4, 1], [5, 9, 2, 6]], np.float32)
 
@@ -34,6 +34,6 @@ def test_the_effects_of_a_linear_model_are_the_sums_of_what_is_covered():
     effects = planned.covered[1:] @ VALUES.ravel().astype(np.float64)
     assert effects[0] == 15
     assert len(np.unique(effects[1:])) > 10  # the sets differ
-    assert as_much(effects[0], effects[1:]) == pytest.approx(np.mean(effects[1:] == 15))
+    assert share_as_large(effects[0], effects[1:]) == pytest.approx(np.mean(effects[1:] == 15))
     # Both directions count.
-    assert as_much(1.0, np.array([-2, -1, 0.5, 1.1])) == 0.75
+    assert share_as_large(1.0, np.array([-2, -1, 0.5, 1.1])) == 0.75

@@ -27,7 +27,7 @@ from app.telemetry.metrics import Metrics
     ],
 )
 def test_what_is_no_address_is_refused_without_a_part_of_the_password(host):
-    with pytest.raises(CannotStart, match=r"^VIT_STORE is no address") as refused:
+    with pytest.raises(CannotStart, match=r"^VIT_STORE is not a Redis address") as refused:
         RedisStore(settings=Settings(store=f"redis://{host}"), namespace="digest", metrics=Metrics())
     assert "cret" not in str(refused.value)
 

@@ -19,12 +19,12 @@ def test_an_unknown_method_makes_no_new_series(metrics):
 def test_gauges_are_read_when_prometheus_reads_them(metrics):
     queue = [1, 2, 3]
     is_open = True
-    metrics.waiting.set_function(lambda: len(queue))
-    metrics.queue.set_function(lambda: 7)
+    metrics.images_queued.set_function(lambda: len(queue))
+    metrics.images_in_progress.set_function(lambda: 7)
     metrics.breaker.set_function(lambda: is_open)
     queue.pop()
-    assert value(metrics, "vit_waiting_images") == 2
-    assert value(metrics, "vit_queue_images") == 7
+    assert value(metrics, "vit_images_queued") == 2
+    assert value(metrics, "vit_images_in_progress") == 7
     assert value(metrics, "vit_store_breaker_open") == 1
 
 

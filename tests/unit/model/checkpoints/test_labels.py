@@ -75,7 +75,7 @@ def test_tags_of_timm_agree_with_the_number_of_classes():
         ({"ant": 0}, "'ant' is not an index"),
         ({"0": None}, "None is not a label"),
         (["a", "b", None], "None is not a label"),
-        ("abc", "it is no object of indices and names, but str"),
+        ("abc", "it is not an object of indices and names, but str"),
     ],
 )
 def test_wrong_names_of_timm_matter_only_where_they_are_served(tmp_path, names, reason):

@@ -17,15 +17,15 @@ from model.checkpoints.places import DEEPEST, missing
         ("timm/vit_tiny_patch16_224.augreg_in21k@v1", r"give hf://timm/vit_tiny_patch16_224\.augreg_in21k@v1$"),
         (
             "https://huggingface.co/google/vit-base-patch16-224",
-            "no path: the repository .* is hf://google/vit-base-patch",
+            "not a path: the repository .* is hf://google/vit-base-patch",
         ),
         ("huggingface.co/org/name/tree/main", "is hf://org/name$"),
         ("https://hf.co/org/name/blob/v2/model.safetensors", "is hf://org/name@v2$"),
         ("https://huggingface.co/org/name/resolve/main/model.safetensors?download=true", "is hf://org/name$"),
         ("hf-hub:timm/vit_tiny_patch16_224", "is hf://timm/vit_tiny_patch16_224$"),
         ("hf:/org/name", "is hf://org/name$"),
-        ("https://example.org/vit.pth", "^https://example.org/vit.pth is no path: download it"),
-        ("s3://bucket/vit.pth", "^s3://bucket/vit.pth is no path: download it"),
+        ("https://example.org/vit.pth", "^https://example.org/vit.pth is not a path: download it"),
+        ("s3://bucket/vit.pth", "^s3://bucket/vit.pth is not a path: download it"),
         ("runs/model.pth", r"^runs/model\.pth does not exist$"),
         ("model/vit-base", "^model/vit-base does not exist$"),  # there is a folder model/
         ("a/b/c", "^a/b/c does not exist$"),
@@ -39,7 +39,7 @@ def test_what_a_path_that_does_not_exist_may_mean(path, message):
 
 
 def test_a_path_keeps_the_slashes_of_an_address():
-    assert missing(Path("https://example.org/vit.pth")).startswith("https://example.org/vit.pth is no path")
+    assert missing(Path("https://example.org/vit.pth")).startswith("https://example.org/vit.pth is not a path")
 
 
 def run(folder, *files):
