@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.images.intake import open_intake
 from app.inference.batcher import Batcher
 from app.inference.device import open_model

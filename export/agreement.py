@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.bundle.manifest import Agreement
+from app.bundle import Agreement
 from app.inference.engine import Engine
 from app.inference.scoring import scores
 from export.images import Images

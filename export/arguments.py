@@ -5,7 +5,7 @@ from typing import NoReturn
 
 from export.messages import worded
 
-PRECISIONS = ("fp32", "bf16", "int8", "fp16")  # app/bundle/manifest.py has them too, and is slow to import
+PRECISIONS = ("fp32", "bf16", "int8", "fp16")  # app/bundle.py has them too, and takes most of a second to import
 METHODS = ("probe", "finetune", "pretrain", "masked")  # of export/fit/methods.py, which needs PyTorch
 FROM_SCRATCH = ("pretrain", "masked")  # those that begin without a checkpoint
 

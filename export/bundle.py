@@ -9,11 +9,11 @@ from typing import Any
 import onnx
 import onnxruntime
 
-from app.bundle.folder import MANIFEST, sha256
-from app.bundle.manifest import (
+from app.bundle import (
     CLASSIFY_GRAPH,
     COMBINED_GRAPH,
     EXPLAIN_GRAPH,
+    MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
     Calibration,
@@ -22,6 +22,7 @@ from app.bundle.manifest import (
     Tokens,
     graph_files,
     picture_file,
+    sha256,
 )
 from app.inference.engine import Engine
 from app.inference.onnxruntime import OnnxEngine

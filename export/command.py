@@ -20,7 +20,7 @@ from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.labels import PROMPT
 
 if TYPE_CHECKING:
-    from app.bundle.manifest import Manifest
+    from app.bundle import Manifest
 
 
 def main(arguments: list[str]) -> None:

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from app.bundle.manifest import Precision
+from app.bundle import Precision
 from export.evidence import LayerFacts, evidence
 from export.precision import lower
 from export.rewrite import FusedAttention, rewrite

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from app.bundle.manifest import KnownAnswer, Precision, Tolerance
+from app.bundle import KnownAnswer, Precision, Tolerance
 from app.inference.engine import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, enlarged, sums
 from export.graphs import MOST_LIKELY

@@ -5,7 +5,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import NamedTuple
 
-from app.bundle.manifest import COMBINED_GRAPH, Manifest, Precision
+from app.bundle import COMBINED_GRAPH, Manifest, Precision
 from app.inference.engine import GRAPHS, DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage
 from app.inference.onnxruntime import OnnxEngine

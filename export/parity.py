@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle.manifest import Parity, Precision
+from app.bundle import Parity, Precision
 from app.inference.engine import Classes, Engine, Outputs, Pixels
 from export.image_spec import image_spec
 from export.images import reference_pixels

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-MANIFEST = "manifest.json"  # app/bundle/folder.py has it too, and takes most of a second to import
+MANIFEST = "manifest.json"  # app/bundle.py has it too, and takes most of a second to import
 SUFFIX = ".safetensors"
 
 

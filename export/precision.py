@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from app.bundle.manifest import Precision
+from app.bundle import Precision
 from app.inference.engine import Pixels
 from export.patches import FoldedPatchEmbed
 from export.ranges import measure, ranges

@@ -19,7 +19,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
-from app.bundle.folder import MANIFEST
+from app.bundle import MANIFEST
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import DEMO_BUNDLE, Settings

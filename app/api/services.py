@@ -8,7 +8,7 @@ from fastapi import Request
 from app.api.answers import ModelName
 from app.api.body.json_reader import JsonReader
 from app.api.drawings import Drawings
-from app.bundle.folder import Bundle
+from app.bundle import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission
 from app.errors import UnknownAttention

@@ -18,7 +18,7 @@ Rest = Annotated[int, Interval(ge=0, le=16384)]
 CHECKED = {  # how pydantic reads these, which workers do without
     "extra": "forbid",
     "revalidate_instances": "always",
-    "json_schema_extra": lambda schema: schema.pop("additionalProperties"),  # as in app/bundle/manifest.py
+    "json_schema_extra": lambda schema: schema.pop("additionalProperties"),  # as in app/bundle.py
 }
 
 

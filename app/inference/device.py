@@ -8,8 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
-from app.bundle.folder import Bundle
-from app.bundle.manifest import COMBINED_GRAPH, ON_GPUS, WEIGHTS
+from app.bundle import COMBINED_GRAPH, ON_GPUS, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
 from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage, WrongAnswer

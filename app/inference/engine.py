@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle.manifest import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
 from app.errors import CannotStart
 
 Graph = Literal["classify", "explain"]

@@ -11,7 +11,7 @@ whatever it says, and with weights that rise evenly, a map that is blurred or mi
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle.manifest import KnownAnswer
+from app.bundle import KnownAnswer
 from app.inference.engine import MOST_LIKELY_CLASS, Classes, DeviceError, Graph, Outputs, Pixels
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2

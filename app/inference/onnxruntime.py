@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from app.bundle.manifest import Precision
+from app.bundle import Precision
 from app.inference.combined import CombinedEngine, Shapes
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle.manifest import Precision
+from app.bundle import Precision
 from app.inference.combined import CombinedEngine, Shapes
 from app.machine import processors
 

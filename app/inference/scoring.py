@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, Field
 
-from app.bundle.manifest import Manifest
+from app.bundle import Manifest
 
 TOP_K = 5  # labels, unless a request says otherwise
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.bundle.manifest import Manifest, Prefix
+from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter, NoClasses
 from app.maps.labels import find_class, index_of
 from app.maps.record import Maps

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle.manifest import Manifest
+from app.bundle import Manifest
 from app.maps.record import Maps
 
 

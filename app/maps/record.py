@@ -11,7 +11,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle.folder import Bundle
+from app.bundle import Bundle
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.messages import Buffer, GarbledAnswer, pack_answer, unpack_answer

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from app.bundle.folder import load_bundle
-from app.bundle.manifest import COMBINED_GRAPH
+from app.bundle import COMBINED_GRAPH, load_bundle
 from app.inference.engine import Engine
 from app.machine import allowed_cores
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from app.bundle.manifest import WEIGHTS
+from app.bundle import WEIGHTS
 from app.inference.engine import Graph
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.record import Row, Rows

@@ -8,7 +8,7 @@ from io import BytesIO
 
 from PIL import Image
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.settings import DEMO_BUNDLE
 from lab.benchmarks.record import Rows

@@ -11,7 +11,7 @@ from typing import NamedTuple, get_args
 
 import httpx
 
-from app.bundle.manifest import Precision
+from app.bundle import Precision
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.rounds import in_turn, quartiles, ratios

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from app.bundle.manifest import WEIGHTS, Precision
+from app.bundle import WEIGHTS, Precision
 from app.settings import DEMO_BUNDLE
 from lab.benchmarks.engines import PRECISIONS
 from lab.benchmarks.random_model import random_bundle

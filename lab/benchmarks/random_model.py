@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from app.bundle.manifest import Precision
+from app.bundle import Precision
 from export.bundle import write_bundle
 from model.checkpoints.checkpoint import Checkpoint
 from model.preprocessing import Preprocessing

@@ -13,7 +13,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from app.bundle.manifest import Precision
+from app.bundle import Precision
 from app.inference.engine import Graph
 from app.machine import allowed_cores
 from lab.benchmarks.engines import PRECISIONS

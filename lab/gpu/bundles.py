@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from app.bundle.folder import Bundle, load_bundle
-from app.bundle.manifest import Precision
+from app.bundle import Bundle, Precision, load_bundle
 from export.bundle import write_bundle
 from lab.benchmarks.random_model import random_checkpoint
 from lab.benchmarks.record import Rows

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from app.bundle.folder import Bundle
-from app.bundle.manifest import COMBINED_GRAPH
+from app.bundle import COMBINED_GRAPH, Bundle
 from app.inference.cuda.engine import CudaEngine
 from app.inference.engine import GRAPH_FILES, Engine, Outputs
 from app.inference.known_answer import BY_CLASS, KnownImage

@@ -5,7 +5,7 @@ from functools import partial
 
 import torch
 
-from app.bundle.folder import Bundle
+from app.bundle import Bundle
 from app.inference.cuda.engine import CudaEngine
 from lab.benchmarks.random_model import random_checkpoint
 from lab.benchmarks.record import Rows

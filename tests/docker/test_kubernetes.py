@@ -10,7 +10,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from app.bundle.manifest import Manifest
+from app.bundle import Manifest
 from app.settings import Settings
 
 FOLDER = Path("docker/kubernetes")

@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.scoring import scores
 from export.command import main

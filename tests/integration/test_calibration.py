@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.inference.scoring import scores
 from export.calibration import calibration_error
 from export.command import main

@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from PIL import Image
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.settings import DEMO_BUNDLE
 from model.shapes import LABELS, held_out
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from app.bundle.manifest import CLASSIFY_GRAPH, EXPLAIN_GRAPH
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
 from app.settings import DEMO_BUNDLE
 from export.graphs import ExplainGraph
 from export.onnx_file import part
@@ -39,7 +39,7 @@ ENGINE = """
 import sys
 from pathlib import Path
 import numpy as np
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.inference.cuda.engine import CudaEngine
 from app.inference.cuda.driver import count_gpus
 from app.inference.known_answer import KnownImage

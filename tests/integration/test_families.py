@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.inference.scoring import scores
 from export.images import reference_pixels
 from tests.golden.test_checkpoints import CASES, FOLDER, describe

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from export.command import main
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import save

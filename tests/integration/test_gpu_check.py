@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.settings import DEMO_BUNDLE
 from lab.gpu import bundles, check, parity, scarcity, serving
 from lab.gpu.bundles import Place

@@ -5,8 +5,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from app.bundle.folder import load_bundle
-from app.bundle.manifest import COMBINED_GRAPH, Precision
+from app.bundle import COMBINED_GRAPH, Precision, load_bundle
 from app.inference.engine import Classes, Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model

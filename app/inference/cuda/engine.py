@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.bundle.manifest import WEIGHTS, Precision
+from app.bundle import WEIGHTS, Precision
 from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
 from app.inference.cuda.recording import Recording
 from app.inference.engine import (

@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 from tqdm import tqdm
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.scoring import scores
 from app.maps.covering import cover, filled

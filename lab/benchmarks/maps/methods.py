@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from app.bundle.manifest import Manifest
+from app.bundle import Manifest
 from app.images.preprocess import Prepared
 from app.maps.choice import Choice, choose
 from app.maps.covering import cover, filled

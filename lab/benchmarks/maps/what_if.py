@@ -7,8 +7,7 @@ import numpy as np
 from PIL import Image
 from tqdm import tqdm
 
-from app.bundle.folder import load_bundle
-from app.bundle.manifest import Manifest
+from app.bundle import Manifest, load_bundle
 from app.images.preprocess import preprocess
 from app.inference.engine import Engine
 from app.maps.choice import Choice, choose

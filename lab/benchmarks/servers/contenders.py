@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from app.bundle.manifest import CLASSIFY_GRAPH
+from app.bundle import CLASSIFY_GRAPH
 from app.machine import allowed_cores
 from lab.benchmarks.plain_export import SILENT
 from lab.benchmarks.record import ROOT

@@ -10,8 +10,7 @@ import torch
 from onnx import compose
 from torch import Tensor, nn
 
-from app.bundle.folder import MANIFEST, sha256
-from app.bundle.manifest import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH
+from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, sha256
 from export.bundle import write_bundle
 from export.combine import combine
 from export.onnx_file import externalise, part

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
-from app.bundle.manifest import COMBINED_GRAPH
+from app.bundle import COMBINED_GRAPH
 from app.inference.engine import Outputs
 from export.bundle import write_graphs
 from export.graphs import MOST_LIKELY, OF_CLASSES, ExplainGraph

@@ -9,7 +9,7 @@ import onnx
 import pytest
 import torch
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.inference.openvino import ov as openvino
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle

@@ -5,8 +5,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from app.bundle.folder import load_bundle
-from app.bundle.manifest import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH
+from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, load_bundle
 from app.inference.engine import MOST_LIKELY_CLASS
 from app.settings import DEMO_BUNDLE
 from export.images import reference_pixels

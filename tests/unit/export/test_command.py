@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from app.bundle.folder import load_bundle
-from app.bundle.manifest import Agreement
+from app.bundle import Agreement, load_bundle
 from app.inference.openvino import OpenVinoEngine
 from app.settings import DEMO_BUNDLE
 from export.command import by_hand, main, measured

@@ -6,8 +6,7 @@ import onnx_ir as ir
 import onnxruntime
 import pytest
 
-from app.bundle.folder import load_bundle
-from app.bundle.manifest import CLASSIFY_GRAPH, EXPLAIN_GRAPH
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, load_bundle
 from app.inference.engine import MOST_LIKELY_CLASS
 from export.fuse import fuse
 from export.images import reference_pixels

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 from app.settings import DEMO_BUNDLE

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from app.bundle import folder, manifest
+from app import bundle
 from export.arguments import METHODS, PRECISIONS
 from export.fit.methods import RECIPES
 from export.place import MANIFEST
@@ -99,6 +99,6 @@ def test_what_can_be_known_at_once_is_refused_before_pytorch_is_imported(refusal
 
 
 def test_what_is_written_twice_to_be_there_at_once_is_the_same():
-    assert get_args(manifest.Precision) == PRECISIONS
+    assert get_args(bundle.Precision) == PRECISIONS
     assert tuple(RECIPES) == METHODS
-    assert folder.MANIFEST == MANIFEST
+    assert bundle.MANIFEST == MANIFEST

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from app.bundle.folder import Bundle, load_bundle
+from app.bundle import Bundle, load_bundle
 from app.inference import device, openvino
 from app.inference.cuda import engine as cuda
 from app.inference.device import open_model

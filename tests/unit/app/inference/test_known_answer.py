@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.inference.known_answer import KnownImage, WrongAnswer, enlarged
 from app.settings import DEMO_BUNDLE
 from tests.support.engines import engine_of

@@ -157,7 +157,7 @@ def test_start_raises_what_opening_the_engine_raises():
 NICENESS = """
 import os, sys
 from pathlib import Path
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.runner import Runner

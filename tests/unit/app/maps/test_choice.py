@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.errors import InvalidParameter
 from app.maps.choice import AttentionMap, Choice, check_choice, choose, classes_for
 from app.maps.heads import every_head

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 
-from app.bundle.folder import load_bundle
+from app.bundle import load_bundle
 from app.errors import UnusableImage
 from app.images.decode import LargeImage
 from app.images.messages import pack_answer

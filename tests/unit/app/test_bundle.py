@@ -1,4 +1,4 @@
-"""app/bundle/: a bundle is taken whole and unaltered, or not at all."""
+"""app/bundle.py: a bundle is taken whole and unaltered, or not at all."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bundle.folder import BundleError, load_bundle
+from app.bundle import BundleError, load_bundle
 from app.images.preprocess import Resize
 from app.settings import DEMO_BUNDLE
 from tests.support.specs import spec_of
