@@ -5,6 +5,7 @@ Nothing of HTTP is imported here, so a server can import FastAPI, which takes an
 
 import asyncio
 import logging
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from threading import Event
@@ -32,6 +33,7 @@ class Backend:
 
     def __init__(self, *, settings: Settings) -> None:
         """Raises BundleError when there is no bundle; what else can be wrong is raised by `model`."""
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
         start_log.info("reading %s", settings.bundle)
         self.bundle = load_bundle(settings.bundle)

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from http import HTTPStatus
 from typing import Self
 
+NAMESPACE = "urn:vit-serve:problem:"  # of the types of problems (RFC 9457)
 MAX_RETRY_AFTER_S = 30  # without the spread
 MIN_SPREAD_S = 2  # drawn at random, so that refused clients do not all come back at once
 
@@ -38,6 +39,11 @@ class ServiceError(Exception):
         if self.status == HTTPStatus.SERVICE_UNAVAILABLE:
             first = min(max(math.ceil(wait_s), 1), MAX_RETRY_AFTER_S)
             self.headers = {"Retry-After": str(random.randint(first, first + max(first // 2, MIN_SPREAD_S)))}
+
+    @property
+    def problem(self) -> dict[str, object]:
+        """The members of RFC 9457, without those that only an answer over HTTP has."""
+        return {"type": NAMESPACE + self.kind, "title": self.title, "status": int(self.status), "detail": self.detail}
 
     def saying(self, **members: object) -> Self:
         """The same failure, with these members in its problem. It is a new error: several images can share one."""

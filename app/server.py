@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING, NoReturn
 import uvicorn
 from pydantic import ValidationError
 
-from app.environment import take_away, unknown_variables
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
-from app.settings import Settings, variable
+from app.settings import Settings, take_away, unknown_variables, variable
 from app.telemetry.logs import configure
 from app.telemetry.start import start_log, told_if_slow
 
@@ -62,7 +61,6 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     for sentence in (*unknown_variables(os.environ), *take_away(os.environ)):
         log.warning(sentence)
     settings = fitting(settings)
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
     try:
         with told_if_slow(), ExitStack() as undone:
             ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]

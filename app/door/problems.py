@@ -15,11 +15,10 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
-from app.errors import InvalidParameter, ServiceError
+from app.errors import NAMESPACE, InvalidParameter, ServiceError
 from app.telemetry.request_state import RequestState
 
 PROBLEM_TYPE = "application/problem+json"
-NAMESPACE = "urn:vit-serve:problem:"
 UNANSWERED = 499  # nginx's status for a client that left before the answer
 EVERYWHERE = (401, 431, 500, 503)  # statuses of the door and the protocol below it, whatever the path
 MEANINGS = {
@@ -67,8 +66,7 @@ class Problem(BaseModel):
 
 def problem_of(error: ServiceError) -> Problem:
     """A member that is None is left out of the answer."""
-    of_error = {"type": NAMESPACE + error.kind, "title": error.title, "status": error.status, "detail": error.detail}
-    return Problem.model_validate({**of_error, **error.members})
+    return Problem.model_validate({**error.problem, **error.members})
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

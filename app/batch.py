@@ -1,0 +1,157 @@
+"""The numbers of the service without its web framework: for Ray Data, Daft, Spark, or a loop over files.
+
+    classify = BatchClassifier("bundles/birds")
+    rows = classify([path.read_bytes() for path in paths])
+
+The same processes decode, the same engine runs, and the known answer is checked. One of these uses all cores that its
+process may use.
+"""
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from app.backend import Backend
+from app.errors import InferenceFailed, ServiceError, UnsupportedType, UnusableImage
+from app.images.decode import LargeImage
+from app.images.preprocess import Prepared
+from app.images.upload import Upload
+from app.inference.engine import MOST_LIKELY_CLASS, Outputs
+from app.inference.scoring import TOP_K, Scoring
+from app.maps.choice import Choice, check_choice, choose, classes_for
+from app.maps.record import Maps
+from app.settings import Settings
+
+T = TypeVar("T")
+
+
+class BatchFailed(RuntimeError):
+    """No image can be classified here any more, or at the moment. Nothing is wrong with the images: start another
+    process, and give it the same ones again.
+    """
+
+
+class BatchClassifier:
+    """Lists of image files in, lists of dicts out. Any thread may call it; several calls share batches.
+
+    The `VIT_*` variables set the device, the limits and the rest, as for the service.
+    """
+
+    def __init__(self, bundle: str | Path, *, top_k: int = TOP_K, evidence: str | bool | None = None) -> None:
+        """`evidence` adds the evidence map of a label, by its name or index, or with True of each image's top label.
+
+        Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
+        for evidence that this model does not have.
+        """
+        settings = Settings(bundle=Path(bundle), store_max_bytes=0)
+        self._top_k = top_k
+        self._backend = Backend(settings=settings)
+        try:
+            self._backend.model()
+            manifest = self._manifest = self._backend.bundle.manifest
+            self._scoring = Scoring.of(manifest)
+            self._choice = _choice(evidence)
+            if self._choice:
+                check_choice(self._choice, manifest)
+                likely = [MOST_LIKELY_CLASS] * manifest.explains["classes"][0]
+                self._explained = classes_for(self._choice, manifest.labels, likely)
+        except BaseException:
+            self._backend.stop()
+            raise
+        self._in_work = asyncio.Semaphore(settings.max_images_in_progress)
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="batch", daemon=True)
+        self._thread.start()
+        self._watches = self._wait_for(self._watch())
+
+    def __call__(self, images: Iterable[bytes]) -> list[dict[str, Any]]:
+        """A dict for each image, in order, all with the same keys:
+
+        - `predictions`: at most `top_k` dicts of label, index and score, the most likely first, as in an answer of
+          POST /classify; None for a model without labels, and for an image that cannot be used
+        - `embedding`: what the head reads, as POST /embed gives it; None for an image that cannot be used
+        - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
+        - `evidence`, if it was asked for: label, grid (rows, columns), values (row by row) and receipt
+
+        Raises BatchFailed when the fault is none of an image's.
+        """
+        return self._wait_for(self._rows(list(images)))
+
+    def close(self) -> None:
+        """End its threads and processes, when no call is under way."""
+        self._wait_for(self._unwatch())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self._backend.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _watch(self) -> list[asyncio.Task[None]]:
+        watches = (self._backend.runner.watch(), self._backend.watch_weights())
+        return [asyncio.create_task(watch) for watch in watches]
+
+    async def _unwatch(self) -> None:
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
+        await asyncio.get_running_loop().shutdown_default_executor()
+
+    async def _rows(self, images: list[bytes]) -> list[dict[str, Any]]:
+        return await asyncio.gather(*map(self._row, images))
+
+    async def _row(self, image: bytes) -> dict[str, Any]:
+        row: dict[str, Any] = {"predictions": None, "embedding": None, "error": None}
+        if self._choice:
+            row["evidence"] = None
+        try:
+            async with self._in_work:
+                prepared = await self._prepared(Upload(image))
+                if self._choice:
+                    run = self._backend.batcher.run("explain", prepared.pixels, classes=self._explained)
+                else:
+                    run = self._backend.batcher.run("classify", prepared.pixels)
+                return row | self._answer(await run)
+        except (UnsupportedType, UnusableImage, InferenceFailed) as error:
+            return {**row, "error": error.problem}
+        except ServiceError as error:
+            raise BatchFailed(error.detail) from None
+
+    async def _prepared(self, upload: Upload) -> Prepared:
+        try:
+            return await self._backend.intake.prepare(upload, thumbnail=False)
+        except LargeImage:  # now that its pixels are known, it waits for other large ones
+            return await self._backend.intake.prepare(upload, thumbnail=False)
+
+    def _answer(self, outputs: Outputs) -> dict[str, Any]:
+        answer: dict[str, Any] = {"embedding": outputs["embedding"].astype(np.float32).tolist()}
+        if self._manifest.labels:
+            best = self._scoring.rank(outputs["logits"], top_k=self._top_k)
+            answer["predictions"] = [prediction.model_dump() for prediction in best]
+        if self._choice:
+            shown = choose(Maps.of(outputs), self._manifest, self._choice)
+            assert shown.receipt
+            answer["evidence"] = {
+                "label": shown.chosen.label,
+                "grid": list(shown.values.shape),
+                "values": shown.values.ravel().tolist(),
+                "receipt": shown.receipt.model_dump(),
+            }
+        return answer
+
+
+def _choice(evidence: str | bool | None) -> Choice | None:
+    if evidence is None or evidence is False:
+        return None
+    return Choice(method="evidence", label=None if evidence is True else str(evidence))
