@@ -12,7 +12,7 @@ class Lifecycle:
     """Ready until it leaves or fails. Nothing listens before the model is warm, so there is no state before ready.
 
     leaving    a load balancer should send no more requests, but the service still answers them
-    draining   no connection is accepted; requests in work are finished, except for those that take long
+    draining   no connection is accepted; requests in progress are finished, except for those that take long
     failure    why the service has failed, as a public sentence: only a new process helps
     """
 

@@ -157,7 +157,7 @@ def _cannot_start(error: Exception) -> NoReturn:
 class Server(uvicorn.Server):
     """Serves until SIGTERM or SIGINT. Ends the process by itself when the service fails.
 
-    After SIGTERM it goes on serving for `drain_delay_s`; after SIGINT it does not. Then requests in work have the
+    After SIGTERM it goes on serving for `drain_delay_s`; after SIGINT it does not. Then requests in progress have the
     graceful timeout of `config` to finish. A second signal ends the process at once, and so does a shutdown that takes
     longer than all of this.
     """

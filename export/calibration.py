@@ -1,4 +1,4 @@
-"""Scores that are as large as they are often right: temperature scaling (Guo et al. 2017, arXiv 1706.04599)."""
+"""Scores that say how often they are right: temperature scaling (Guo et al. 2017, arXiv 1706.04599)."""
 
 import numpy as np
 import numpy.typing as npt

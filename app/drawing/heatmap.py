@@ -45,7 +45,9 @@ class Style(BaseModel):
     threshold: Annotated[
         float | None, Field(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map")
     ] = None
-    fade: Annotated[bool, Field(description="Let the image show through the more, the weaker the map")] = False
+    fade: Annotated[bool, Field(description="Let the image show through, in pale colours, where the map is weak")] = (
+        False
+    )
 
 
 def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:

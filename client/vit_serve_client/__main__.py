@@ -18,7 +18,7 @@ def run() -> NoReturn:
     except KeyboardInterrupt:  # before it has begun
         _end()
     if status == INTERRUPTED:
-        os._exit(status)  # Python would wait for the answers to requests in work
+        os._exit(status)  # Python would wait for the answers to requests in progress
     sys.exit(status)
 
 

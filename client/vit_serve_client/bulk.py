@@ -57,7 +57,7 @@ class Bulk:
         """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
 
         Raises GivenUp, ServiceProblem if no single image is the reason, and OSError if something cannot be written.
-        Images without an outcome are not recorded then. After KeyboardInterrupt, requests in work are not waited for.
+        Images without an outcome are not recorded then. KeyboardInterrupt does not wait for requests in progress.
         """
         pool = ThreadPoolExecutor(concurrency)
         try:

@@ -92,7 +92,7 @@ class Client:
         return _only(self.embed_all([image], **parameters))
 
     def embed_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
-        """As `classify_all`."""
+        """The embeddings of several images, answered as by `classify_all`."""
         return self._each("/embed", is_embedded, images, parameters)
 
     def attention(self, id: str, **parameters: Any) -> bytes:

@@ -91,7 +91,7 @@ def open_file(path: str | Path) -> BufferedReader:
     except ValueError as error:  # no file can have this name
         raise OSError(errno.EINVAL, str(error)) from None
     if kind := KINDS.get(stat.S_IFMT(status.st_mode)):
-        raise OSError(errno.EINVAL, f"it is {kind}, and no file")
+        raise OSError(errno.EINVAL, f"it is {kind}, not a file")
     if status.st_size > LARGEST:
         raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, more than {LARGEST:,}")
     return Path(path if status.st_size else os.devnull).open("rb")  # /proc has files without a size that do not end

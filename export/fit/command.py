@@ -136,7 +136,9 @@ def fit_parser() -> argparse.ArgumentParser:
         metavar="VARIANT",
         help="the network that pretrain and masked begin with, in place of a checkpoint: Ti/16, S/16, B/32 and so on",
     )
-    parser.add_argument("--positions", choices=tuple(POSITIONS), help="of a network from scratch (default: 1-D)")
+    parser.add_argument(
+        "--positions", choices=tuple(POSITIONS), help="positions of a network from scratch (default: 1-D)"
+    )
     parser.add_argument(
         "--recipe",
         type=assignment,

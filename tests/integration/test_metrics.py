@@ -55,3 +55,10 @@ def test_images_are_counted_by_outcome(client, counted, star):
 def test_images_of_a_client_that_disconnects_are_counted(client, counted, star, hang_up):
     assert hang_up(client.app, "/classify", star) == 499
     assert counted("vit_images_total", outcome="abandoned") == 1
+
+
+def test_images_in_progress_are_exposed_under_both_names(client):
+    with client.app.state.services.admission.admit(3):
+        found = samples(client)
+    assert found[("vit_images_in_progress",)] == found[("vit_queue_images",)] == 3
+    assert found[("vit_images_queued",)] == found[("vit_waiting_images",)] == 0

@@ -402,7 +402,7 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
         bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embeddings=None)
         names = [str(images / name) for name in ("gone.png", "pipe.png", "endless.png", "3.png")]
         bulk.run(names, lambda image, result: found.update({image: result}), concurrency=1)
-    reasons = "No such file or directory", "it is a FIFO, and no file", "it is a device, and no file"
+    reasons = "No such file or directory", "it is a FIFO, not a file", "it is a device, not a file"
     assert [found[name].error.detail for name in names[:3]] == [f"The file cannot be read: {why}." for why in reasons]
     assert found[names[3]].predictions[0].label == "3.png"
 

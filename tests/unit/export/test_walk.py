@@ -92,9 +92,9 @@ def test_limits_are_refused_in_words(code, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("pipe.jpg", "it is a FIFO, and no file"),
-        ("endless.jpg", "it is a device, and no file"),
-        ("socket.jpg", "it is a socket, and no file"),
+        ("pipe.jpg", "it is a FIFO, not a file"),
+        ("endless.jpg", "it is a device, not a file"),
+        ("socket.jpg", "it is a socket, not a file"),
         ("large.jpg", "it has 536,870,913 bytes, more than 536,870,912"),
         ("a\0b.jpg", "embedded null byte"),
         ("gone.jpg", "No such file or directory"),

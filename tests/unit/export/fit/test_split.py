@@ -77,8 +77,8 @@ def test_a_file_that_cannot_be_read_is_left_out(tmp_path):
     reasons = {
         "gone.jpg": "No such file or directory",
         ".": "Is a directory",
-        "pipe.jpg": "it is a FIFO, and no file",
-        "endless.jpg": "it is a device, and no file",
+        "pipe.jpg": "it is a FIFO, not a file",
+        "endless.jpg": "it is a device, not a file",
         "large.jpg": "it has 536,870,913 bytes, more than 536,870,912",
         "a\0b.jpg": "embedded null byte",
     }

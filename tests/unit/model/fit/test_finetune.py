@@ -105,7 +105,7 @@ def test_images_are_mirrored_where_that_does_no_harm(start):
 
 
 def test_too_large_a_rate_raises_diverged(start):
-    with pytest.raises(Diverged, match="no finite number after step 2: a lower learning rate may help"):
+    with pytest.raises(Diverged, match="not a finite number after step 2: a lower learning rate may help"):
         run(start, replace(RECIPE, rates=(1e30,)))
 
 
