@@ -2,6 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PARITY := .venv-parity
+BATCH := .venv-batch
 BENCH := .venv-bench
 LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --constraint constraints.txt --python-platform linux \
 	--python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
@@ -11,7 +12,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
-TARGETS := help serve setup export fit test quick lint check format bench bench-servers faults catalogue mutation fuzz wire schema \
+TARGETS := help serve setup export fit test quick lint check format batch bench bench-servers faults catalogue mutation fuzz wire schema \
 	overload rolling soak parity study image lock demo
 .PHONY: $(TARGETS)
 
@@ -107,6 +108,9 @@ parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its 
 study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites tables in docs/learning.md
 	$(BIN)/python -m lab.study $(EXPERIMENTS)
 
+batch: $(VENV)/.dev $(BATCH)/.installed  ## run Ray Data and Daft, compare their rows with the service, and rewrite the table in docs/deployment.md
+	$(BIN)/python -m lab.batch $(BATCH)/bin/python
+
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE="$(BUNDLE)" \
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
@@ -151,6 +155,12 @@ $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PARITY)/bin/python -m pip install --quiet "pip>=25.1"
 	$(PARITY)/bin/python -m pip install --quiet --constraint constraints.txt --group parity
 	$(PARITY)/bin/python -m pip install --quiet --no-deps --group parity-peers
+	touch $@
+
+$(BATCH)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(BATCH)
+	$(BATCH)/bin/python -m pip install --quiet "pip>=25.1"
+	$(BATCH)/bin/python -m pip install --quiet --constraint constraints.txt --group batch
 	touch $@
 
 $(BENCH)/%/.installed: lab/benchmarks/requirements/%.txt

@@ -6,14 +6,21 @@ and gives it the images again.
 
 import os
 import sys
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import ray
 
 from app.batch import BatchClassifier
 
 IMAGES_PER_CALL = 64
+SCHEMA = pa.schema({  # a part without errors would have no type for them otherwise
+    "path": pa.string(),
+    "label": pa.string(),
+    "score": pa.float64(),
+    "embedding": pa.list_(pa.float32()),
+    "error": pa.string(),
+})  # fmt: skip
 
 
 class Labels:
@@ -22,16 +29,17 @@ class Labels:
     def __init__(self, bundle: str) -> None:
         self._classify = BatchClassifier(bundle, top_k=1)
 
-    def __call__(self, images: dict[str, np.ndarray]) -> dict[str, Any]:
+    def __call__(self, images: dict[str, np.ndarray]) -> pa.Table:
         rows = self._classify(images["bytes"].tolist())
         best = [row["predictions"][0] if row["predictions"] else {} for row in rows]
-        return {
+        columns = {
             "path": images["path"],
             "label": [each.get("label") for each in best],
             "score": [each.get("score") for each in best],
             "embedding": [row["embedding"] for row in rows],
             "error": [row["error"] and row["error"]["detail"] for row in rows],
         }
+        return pa.table(columns, schema=SCHEMA)
 
 
 def main(bundle: str, images: str, out: str) -> None:
