@@ -12,10 +12,10 @@ from transformers.pipelines import ImageClassificationPipeline
 
 from app.images.preprocess import preprocess
 from export.image_spec import image_spec
+from lab.golden.peers.huggingface import PLAIN, SIZES, SQUARE, randomise, save
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.huggingface_kinds import OF_POOLERS
-from tests.golden.peers.huggingface import PLAIN, SIZES, SQUARE, randomise, save
 
 TINY = {**SIZES, "intermediate_size": 40}
 SWITCHES = ("query_bias", "key_bias", "value_bias", "proj_bias", "mlp_bias")
