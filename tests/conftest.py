@@ -44,6 +44,12 @@ def pytest_configure() -> None:
     settings.load_profile("busy machine")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """For `-n auto`, one process more than processors: some tests wait. With many more, they wait too long."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """With TESTS_MAY_SKIP=no a test that cannot run has failed: CI installs all that it needs."""
