@@ -5,8 +5,9 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Generator, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -43,6 +44,12 @@ def pytest_configure() -> None:
     settings.load_profile("busy machine")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """For `-n auto`, one process more than processors: some tests wait. With many more, they wait too long."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else (os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """With TESTS_MAY_SKIP=no a test that cannot run has failed: CI installs all that it needs."""
@@ -67,6 +74,19 @@ def quick() -> Iterator[None]:
         patch.setattr(subprocess.Popen, "__init__", skip)
         patch.setattr(torch.export, "export", skip)
         patch.setattr(torch.Tensor, "backward", skip)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def operators_read_once() -> Iterator[None]:
+    """torch reads its table of operators once in a process, not for each export: a tenth of the time."""
+    if "export.trace" not in sys.modules:  # no test of this run exports
+        yield
+        return
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib)))
         yield
 
 

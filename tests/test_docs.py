@@ -14,15 +14,12 @@ import yaml
 from app.errors import ServiceError
 from app.maps.record import Maps, RecordFormat
 from app.settings import DEMO_BUNDLE, VERSION, Settings
-from lab.benchmarks.__main__ import BENCHMARKS
 from lab.benchmarks.age import HOT_PATH
 from lab.benchmarks.figures import FIGURES, MARK
 from lab.benchmarks.page import BLOCK, PAGES, blocks, table, written
 from lab.benchmarks.record import head, read_record, record_paths
-from lab.benchmarks.servers.__main__ import TABLES
 from lab.parity import record as parity_record
 from lab.parity import summary
-from lab.study.__main__ import EXPERIMENTS
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
 from tests.golden import forms, naming
@@ -231,6 +228,10 @@ def test_every_table_of_a_record_but_the_longest_is_in_one_place():
 
 
 def test_every_benchmark_has_a_record():
+    from lab.benchmarks.__main__ import BENCHMARKS  # they import all that they measure
+    from lab.benchmarks.servers.__main__ import TABLES
+    from lab.study.__main__ import EXPERIMENTS
+
     assert {*BENCHMARKS, *TABLES, *(f"study-{name}" for name in EXPERIMENTS)} <= RECORDED.keys()
 
 

@@ -10,7 +10,7 @@ from PIL import Image
 
 Colormap = Literal["viridis", "inferno", "magma", "cividis", "turbo", "gray", "rdbu"]
 
-# One row of 256 RGB colours each, in the order of Colormap; tests/golden/make_colormaps.py writes it from matplotlib.
+# One row of 256 RGB colours each, in the order of Colormap; lab/golden/make_colormaps.py writes it from matplotlib.
 COLORMAPS = Path(__file__).parent / "colormaps.png"
 
 

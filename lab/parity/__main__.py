@@ -11,8 +11,8 @@ from importlib.metadata import version
 import torch
 from tqdm import tqdm
 
+from lab.golden.torchvision_operators import declare
 from lab.parity import huggingface, preprocessing, pytorch_image_models, record, summary, torchvision
-from tests.golden.torchvision_operators import declare
 
 PEERS = {"timm": pytorch_image_models, "transformers": huggingface, "torchvision": torchvision}
 PEERS[record.PIPELINES] = preprocessing

@@ -3,7 +3,7 @@
 Beside them are models without a classifier, whose outputs are embeddings.
 
 Each is saved with the names of version 4 (save_pretrained) and of version 5 (state_dict). ViTHybrid is not here: it
-left transformers with version 5, and tests/golden/peers/huggingface.py builds it again.
+left transformers with version 5, and lab/golden/peers/huggingface.py builds it again.
 """
 
 import tempfile
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
+from lab.golden.peers.huggingface import save
 from lab.parity.comparison import Row, difference, randomise, seen
 from model.checkpoints import load_checkpoint
-from tests.golden.peers.huggingface import save
 
 Json = dict[str, Any]
 

@@ -17,7 +17,7 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import table
 from model.positions import resize
 
-MAKE = "PYTHONPATH=. python tests/golden/make_timm_architectures.py"
+MAKE = "PYTHONPATH=. python lab/golden/make_timm_architectures.py"
 SMALL = {"embed_dim": 48, "depth": 2, "num_heads": 3, "num_classes": 7}
 OWN: dict[str, dict[str, Any]] = {
     "vit_base_mci_224": {"embed_dim": 768},  # its stem has no projection
@@ -26,7 +26,7 @@ OWN: dict[str, dict[str, Any]] = {
 
 
 def rows() -> Iterator[Row]:
-    from tests.golden import make_timm_architectures
+    from lab.golden import make_timm_architectures
 
     made = json.loads(json.dumps(make_timm_architectures.made()))
     if stale := sorted(key for key in made if made[key] != table().get(key)):

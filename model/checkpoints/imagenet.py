@@ -1,6 +1,6 @@
 """The classes of ImageNet's versions, by their number and by the WordNet ids of their synsets.
 
-tests/golden/make_labels.py writes imagenet.json.gz from timm and torchvision, and the file says of which releases;
+lab/golden/make_labels.py writes imagenet.json.gz from timm and torchvision, and the file says of which releases;
 imagenet_licences.txt has their licences. Names are torchvision's for ImageNet-1k and WordNet's for the rest, and no two
 synsets share one.
 """

@@ -1,6 +1,6 @@
 """Small checkpoints made by each family's own library, with that library's pixels and logits, or its embedding.
 
-`tests/golden/make_checkpoints.py` writes them and needs those libraries; the tests need none of them.
+`lab/golden/make_checkpoints.py` writes them and needs those libraries; the tests need none of them.
 """
 
 import json

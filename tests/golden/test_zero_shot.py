@@ -14,9 +14,9 @@ from app.inference.scoring import scores
 from export.command import main
 from export.image_spec import image_spec
 from export.reference import normalised
+from lab.golden.peers.huggingface_clip import LABELS, PROMPTS
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
-from tests.golden.peers.huggingface_clip import LABELS, PROMPTS
 from tests.golden.test_checkpoints import FOLDER
 
 CASES = sorted(path.parent for path in FOLDER.rglob("labels.txt"))

@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lab.load import bulk
 from model.demo.__main__ import write_images
 from tests.integration.conftest import KEY
 from tests.support.replicas import Replica
@@ -105,6 +104,8 @@ def test_standard_output_and_standard_input(guarded_url, images):
 
 
 def test_the_client_waits_for_a_killed_server(tmp_path, monkeypatch):
+    from lab.load import bulk  # and with it all that is measured
+
     monkeypatch.setattr(bulk, "KILLS", 1)
     write_images(tmp_path / "images", 200)
     with patch.object(Replica, "revive", autospec=True, side_effect=Replica.revive) as revived:

@@ -32,7 +32,7 @@ IN_HALF = {  # toys that between them have every operator of CASES
     "of many operators": SWITCHES["hybrid"]
     | SWITCHES["rotary positions of DINOv3, registers"]
     | SWITCHES["registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"]
-    | {"norm": "rms", "representation_size": 9},
+    | {"norm": "rms", "representation_size": 9, "depth": 1},
 }
 OF_SHAPES = {"Concat", "Slice"}  # what ONNX Runtime leaves to the CPU, where they compute sizes and nothing else
 ENGINE = """

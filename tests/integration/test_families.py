@@ -9,19 +9,29 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from app.bundle import load_bundle
+from app.bundle import Manifest, load_bundle
 from app.inference.scoring import scores
 from export.images import reference_pixels
 from tests.golden.test_checkpoints import CASES, FOLDER, describe
 from tests.support.attention import pool_of
 from tests.support.engines import ARRANGEMENTS, engine_of
 
+CLASSIFYING = [
+    FOLDER / name
+    for name in (
+        *("dinov3", "google-big-vision-sincos", "google-hybrid", "huggingface-beit", "huggingface-deit"),
+        *("huggingface-ijepa", "timm-parallel", "timm-perception-encoder", "timm-registers", "timm-remainder"),
+        "timm-rope-mixed",
+    )
+]
+EMBEDDING = [FOLDER / name for name in ("huggingface-dinov3-v5", "huggingface-siglip", "openclip-average")]
+
 
 def facts(case: Path) -> set[tuple[str, Any]]:
+    """Those on which a graph or its answers depend. Its family is none: golden/test_checkpoints.py loads every one."""
     description = describe(case)
     config = description.config
     return {
-        ("family", description.family),
         ("pool", config.pool),
         ("prefix", tuple(dict.fromkeys(config.prefix))),
         ("norm", config.norm),
@@ -30,40 +40,39 @@ def facts(case: Path) -> set[tuple[str, Any]]:
         ("rope", config.rope and config.rope.kind),
         ("stem", config.stem_layers is not None),
         ("remainder", description.preprocessing.remainder != (0, 0)),
+        ("head", config.num_classes > 0),
     }
 
 
-def unlike_each_other(*, classify: bool) -> list[Path]:
-    """Few cases, with a head or without, that between them show every family, pool, kind of tokens before the
-    patches, and way of adding positions and of cutting the image into patches.
-    """
-    configs = {case: describe(case).config for case in reversed(CASES)}
-    kept = {case: facts(case) for case, config in configs.items() if bool(config.num_classes) == classify}
-    for case in sorted(kept, key=lambda case: configs[case].depth, reverse=True):  # a deep one takes longest
-        others = (of_other for other, of_other in kept.items() if other != case)
-        if kept[case] <= set().union(*others):
-            del kept[case]
-    return sorted(kept)
-
-
-CLASSIFYING, EMBEDDING = unlike_each_other(classify=True), unlike_each_other(classify=False)
+def test_few_networks_show_what_all_show_with_a_head_and_without():
+    described = {case: facts(case) for case in CASES}
+    for few, head in ((CLASSIFYING, True), (EMBEDDING, False)):
+        every = set().union(*(found for found in described.values() if ("head", head) in found))
+        assert every == set().union(*(described[case] for case in few))
 
 
 def named(case: Path) -> str:
     return str(case.relative_to(FOLDER))
 
 
-def check_attention(client: TestClient, link: str, grid: tuple[int, int]) -> None:
-    """Rows add up to 1, with what goes to the tokens before the patches."""
+def check_attention(client: TestClient, link: str, manifest: Manifest, expected: Any) -> None:
+    """Rows add up to 1, with what goes to the tokens before the patches, and are those that the library gives."""
     for method in ("class_token", "rollout"):
         numbers = client.get(link, params={"method": method, "format": "json"}).json()
         prefix = sum(numbers[f"{name}_mass"] for name in ("class_token", "distillation", "register"))
         assert numbers["sum"] + prefix == pytest.approx(1, abs=1e-5), numbers
-        assert tuple(numbers["grid"]) == grid
+        assert tuple(numbers["grid"]) == manifest.tokens.grid
+    prefix, of_library = len(manifest.tokens.prefix), "attentions" in expected
+    if manifest.pool in ("map", "map_all"):  # a row is what the pool reads
+        of_library = "pool" in expected
+    for layer, head in ((0, 1), (1, 0)) if of_library else ():
+        row = pool_of(manifest.pool, prefix, expected) @ expected["attentions"][layer, head]
+        drawn = client.get(link, params={"layer": layer, "head": head, "format": "json"}).json()
+        assert drawn["values"] == pytest.approx(row[prefix:].tolist(), rel=2e-3, abs=1e-6)
 
 
 @pytest.mark.parametrize("case", CLASSIFYING, ids=named)
-def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
+def test_a_bundle_answers_with_the_numbers_of_its_library(case, golden_bundle, serve, encode):
     expected = np.load(case / "expected.npz")
     bundle = golden_bundle(case)
     manifest = load_bundle(bundle).manifest
@@ -78,19 +87,15 @@ def test_a_bundle_of_every_family_answers(case, golden_bundle, serve, encode):
         for own in client.get("/model/inspect").json()["pictures"]:
             Image.open(BytesIO(client.get(own["png"]).content)).load()
             assert client.get(own["json"]).json()
-        check_attention(client, result["attention"], manifest.tokens.grid)
+        check_attention(client, result["attention"], manifest, expected)
         assert Image.open(BytesIO(client.get(result["attention"]).content)).size == picture.size
-        for layer, head in ((0, 1), (1, 0)) if "attentions" in expected else ():
-            row = pool_of(manifest.pool, len(manifest.tokens.prefix), expected) @ expected["attentions"][layer, head]
-            drawn = client.get(result["attention"], params={"layer": layer, "head": head, "format": "json"}).json()
-            assert drawn["values"] == pytest.approx(row[len(manifest.tokens.prefix) :].tolist(), rel=2e-3, abs=1e-6)
         receipt = client.get(result["attention"], params={"method": "evidence", "format": "json"}).json()["receipt"]
         assert receipt["logit"] == pytest.approx(float(expected["logits"].max()), rel=1e-4)
         assert abs(receipt["rounding"]) < 1e-3 * max(map(abs, receipt.values()))
 
 
 @pytest.mark.parametrize("case", EMBEDDING, ids=named)
-def test_a_bundle_without_a_head_gives_the_familys_embedding(case, golden_bundle, serve, encode):
+def test_a_bundle_without_a_head_gives_the_embedding_of_its_library(case, golden_bundle, serve, encode):
     expected = np.load(case / "expected.npz")
     bundle = golden_bundle(case)
     manifest = load_bundle(bundle).manifest
@@ -100,7 +105,7 @@ def test_a_bundle_without_a_head_gives_the_familys_embedding(case, golden_bundle
         largest = float(np.abs(expected["embedding"]).max())
         assert result["embedding"] == pytest.approx(expected["embedding"].tolist(), abs=1e-4 * largest)
         assert len(result["embedding"]) == manifest.features
-        check_attention(client, result["attention"], manifest.tokens.grid)
+        check_attention(client, result["attention"], manifest, expected)
 
 
 @pytest.mark.parametrize("case", [*CLASSIFYING, *EMBEDDING], ids=named)

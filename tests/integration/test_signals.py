@@ -31,7 +31,7 @@ def refused(server: Process) -> bool:
 
 
 def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
-    with running(drain_delay_s=3) as server, httpx.Client(base_url=server.url) as client:
+    with running(drain_delay_s=6) as server, httpx.Client(base_url=server.url) as client:
         assert "connection" not in client.get("/livez").headers
         server.send_signal(signal.SIGTERM)
         eventually(lambda: not is_ready(server.port))

@@ -1,6 +1,6 @@
 """What timm's architecture names stand for, from timm_architectures.json.
 
-tests/golden/make_timm_architectures.py writes the JSON from timm's entry points: the arguments that each of them gives
+lab/golden/make_timm_architectures.py writes the JSON from timm's entry points: the arguments that each of them gives
 to its class, where they differ from the defaults of the class, and the published tags. The classes are timm's
 `VisionTransformer` (models/vision_transformer.py), `VisionTransformerDistilled` (deit.py), `VisionTransformerRelPos`
 (vision_transformer_relpos.py), `Beit` (beit.py) and `Eva` (eva.py); an argument that is a layer is there by its name.

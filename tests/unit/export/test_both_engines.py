@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import onnx
 import pytest
 import torch
-from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from app.bundle import COMBINED_GRAPH
 from app.inference.engine import Outputs
@@ -30,9 +29,8 @@ LIMITS = {"fp32": 1e-4, "bf16": 0.05, "int8": 0.05}  # from the same numbers in 
 
 @pytest.fixture(scope="module", autouse=True)
 def quicker() -> Iterator[None]:
-    """torch reads its table of operators once, not for each network, and the batch is fixed: a third of the time."""
+    """The batch is fixed, which takes half of the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ONNXRegistry, "from_torchlib", staticmethod(cache(ONNXRegistry.from_torchlib)))
         patch.setattr("export.bundle.trace", partial(trace, images=IMAGES))
         yield
 

@@ -28,7 +28,7 @@ def folder(request, oblong_bundle, golden_bundle, switched):
         case "a bias of scores":
             return golden_bundle(FOLDER / "huggingface-beit")
         case "rotary positions":
-            return golden_bundle(FOLDER / "timm-dinov3")
+            return golden_bundle(FOLDER / "dinov3")
         case _:
             return switched("parallel branches")
 

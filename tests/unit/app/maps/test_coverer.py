@@ -105,7 +105,7 @@ async def test_a_service_that_stops_does_not_wait_for_it(coverer, batcher, lifec
     assert batcher.ran == BATCH
 
 
-@pytest.mark.parametrize("seconds", [0.2, math.inf], ids=["at its deadline", "when its client leaves"])
+@pytest.mark.parametrize("seconds", [1.0, math.inf], ids=["at its deadline", "when its client leaves"])
 async def test_its_images_leave_the_queue_and_its_place_is_free_again(coverer, batcher, seconds):
     ends = verification(coverer, deadline=time.monotonic() + seconds)
     await queued(batcher)

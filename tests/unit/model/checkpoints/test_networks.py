@@ -1,6 +1,7 @@
 """model/checkpoints/networks.py: the network of a file below any names, and what stands beside it."""
 
 import re
+from functools import cache
 
 import pytest
 import torch
@@ -41,10 +42,13 @@ def below(wrapper, state=STATE):
     return {f"{wrapper}.{name}": tensor for name, tensor in state.items()}
 
 
-STATES = [next(iter(open_weights(Source(path_of(case)).file).states.items())) for case in CASES]
+@cache
+def state_of(case):
+    """The place of the state dict in a golden file, and its tensors."""
+    return next(iter(open_weights(Source(path_of(case)).file).states.items()))
 
 
-@given(state=st.sampled_from(STATES), wrappers=st.lists(NAMES, max_size=4))
+@given(state=st.sampled_from(CASES).map(state_of), wrappers=st.lists(NAMES, max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_wrappers_of_any_name_are_dropped_for_every_family(state, wrappers):
     place, tensors = state
@@ -192,7 +196,7 @@ def test_the_network_in_a_loss_is_not_the_model(saved, plain):
 
 @pytest.mark.parametrize("case", ["deit", "torchvision-vit", "huggingface-vit", "vit-pytorch-0.40.2-cls", "timm-plain"])
 def test_empty_tensors_are_dropped_in_every_family(case):
-    place, tensors = STATES[[one.name for one in CASES].index(case)]
+    place, tensors = state_of(GOLDEN / case)
     empty = {"register_tokens": next(iter(tensors.values()))._replace(shape=(1, 0, 24))}
     assert take({place: {**tensors, **empty}}, file="x", weights=None).tensors.keys() == (
         take({place: tensors}, file="x", weights=None).tensors.keys()

@@ -32,12 +32,6 @@ def test_pytorch_files(tmp_path, legacy, around):
     check(Source(tmp_path / "x.weights"))
 
 
-@pytest.mark.parametrize("prefix", ["module.", "_orig_mod.", "model.", "net.", "module.model.", "_orig_mod.module."])
-def test_prefixes_of_wrappers_are_dropped(tmp_path, prefix):
-    save_file({prefix + name: tensor for name, tensor in TENSORS.items()}, tmp_path / "x.safetensors")
-    check(Source(tmp_path / "x.safetensors"))
-
-
 class Code:
     def __reduce__(self):
         return (print, ("this ran",))

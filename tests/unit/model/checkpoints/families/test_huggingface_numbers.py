@@ -1,34 +1,37 @@
 """Networks of transformers with switches that no golden file has, against transformers itself."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
 import transformers
 from PIL import Image
-from transformers.activations import ACT2CLS
-from transformers.pipelines import ImageClassificationPipeline
 
 from app.images.preprocess import preprocess
 from export.image_spec import image_spec
+from lab.golden.peers.huggingface import PLAIN, SIZES, SQUARE, randomise, save
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.huggingface_kinds import OF_POOLERS
-from tests.golden.peers.huggingface import PLAIN, SIZES, SQUARE, randomise, save
 
 TINY = {**SIZES, "intermediate_size": 40}
 SWITCHES = ("query_bias", "key_bias", "value_bias", "proj_bias", "mlp_bias")
 PUBLISHED_7B = {"query_bias": False, "value_bias": False}
 TOLERANCE = 1e-6  # of the largest number
-PROCESSOR = transformers.ViTImageProcessorPil(**SQUARE)
+
+
+@cache
+def processor():
+    return transformers.ViTImageProcessorPil(**SQUARE)
 
 
 def saved(model, folder, version=4):
     randomise(model)
     folder.mkdir(parents=True, exist_ok=True)
     save(model, folder, version=version)
-    PROCESSOR.save_pretrained(folder)
+    processor().save_pretrained(folder)
     return folder
 
 
@@ -124,7 +127,7 @@ def test_other_networks_of_rectangles_are_those_of_transformers(tmp_path, kind, 
 
 @pytest.mark.parametrize("kind", ["ViT", "DeiT"])
 def test_poolers_of_every_activation_and_width(tmp_path, kind):
-    assert OF_POOLERS.keys() <= ACT2CLS.keys()
+    assert OF_POOLERS.keys() <= transformers.activations.ACT2CLS.keys()
     for act in OF_POOLERS:
         for size in (None, 32):
             config = getattr(transformers, f"{kind}Config")(**TINY, pooler_act=act, pooler_output_size=size)
@@ -162,7 +165,7 @@ def test_one_class_has_the_score_of_transformers_pipeline(tmp_path, problem):
     model.config.problem_type = problem
     checkpoint = load_checkpoint(saved(model, tmp_path))
     picture = Image.fromarray(np.random.default_rng(0).integers(0, 256, (37, 53, 3), dtype=np.uint8))
-    (answer,) = ImageClassificationPipeline(model=model, image_processor=PROCESSOR)(picture)
+    (answer,) = transformers.ImageClassificationPipeline(model=model, image_processor=processor())(picture)
     crop, _ = preprocess(picture, image_spec(checkpoint.preprocessing))
     mean, std = (torch.tensor(of) for of in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
     pixels = ((torch.from_numpy(crop.copy()) / 255 - mean) / std).permute(2, 0, 1)

@@ -1,6 +1,6 @@
 """Writes model/checkpoints/imagenet.json.gz, the classes of ImageNet's versions, from timm and torchvision.
 
-`python tests/golden/make_labels.py` where both are installed, as for `make parity`; neither is imported. The licences
+`python lab/golden/make_labels.py` where both are installed, as for `make parity`; neither is imported. The licences
 of their files and of WordNet are in imagenet_licences.txt beside the table.
 """
 

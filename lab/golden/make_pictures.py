@@ -1,4 +1,4 @@
-"""`python -m tests.golden.make_pictures`: writes the sample pictures of the page, and those of the docs.
+"""`python -m lab.golden.make_pictures`: writes the sample pictures of the page, and those of the docs.
 
 The last is the page in a browser. It needs Chromium and the font of the current picture
 (`apt-get install chromium fonts-liberation`).

@@ -1,6 +1,6 @@
 """How far a bundle's numbers are from those of the model's own library: the table of docs/explanations.md.
 
-`python -m tests.golden.exactness` writes it anew: it exports checkpoints of `make_checkpoints.py`, and the explaining
+`python -m lab.golden.exactness` writes it anew: it exports checkpoints of `make_checkpoints.py`, and the explaining
 graph of each bundle runs on the pixels of the library.
 """
 

@@ -1,6 +1,6 @@
 """Writes model/checkpoints/families/timm_architectures.json from timm's own entry points.
 
-`PYTHONPATH=. python tests/golden/make_timm_architectures.py` with timm installed. Every entry point is called on the
+`PYTHONPATH=. python lab/golden/make_timm_architectures.py` with timm installed. Every entry point is called on the
 meta device with a factory in place of timm's that keeps the arguments, so nothing here is typed by hand.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from tests.golden import torchvision_operators
+from lab.golden import torchvision_operators
 
 DECLARED = torchvision_operators.declare()
 import timm

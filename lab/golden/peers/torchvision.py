@@ -9,7 +9,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from tests.golden.peers.huggingface import randomise
+from lab.golden.peers.huggingface import randomise
 
 SIZES = {"image_size": 20, "patch_size": 4, "num_layers": 2, "num_heads": 3, "hidden_dim": 24, "mlp_dim": 40}
 # What a file of a width of one's own cannot say.

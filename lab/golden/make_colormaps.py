@@ -1,4 +1,4 @@
-"""Writes app/drawing/colormaps.png from matplotlib: `python tests/golden/make_colormaps.py` (needs matplotlib)."""
+"""Writes app/drawing/colormaps.png from matplotlib: `python lab/golden/make_colormaps.py` (needs matplotlib)."""
 
 from pathlib import Path
 from typing import get_args

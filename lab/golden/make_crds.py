@@ -1,4 +1,4 @@
-"""`python -m tests.golden.make_crds`: writes crds.json, what KServe, KEDA and the Prometheus Operator accept.
+"""`python -m lab.golden.make_crds`: writes tests/golden/crds.json: what KServe, KEDA and Prometheus' Operator accept.
 
 The schemas are those of packages that are generated from the definitions of these projects: KServe's own SDK (with the
 client of Kubernetes, whose types it uses), read without importing it, and cloudcoil's models. Only fields that our
@@ -26,7 +26,7 @@ CLOUDCOIL = {
     "PrometheusRule": "prometheus_operator.v1",
 }
 FOLDER = Path("docker/kubernetes")
-OUT = Path(__file__).with_name("crds.json")
+OUT = Path("tests/golden/crds.json")
 KEPT = {"type", "enum", "const", "pattern", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"}
 SCALARS = {"str": "string", "int": "integer", "bool": "boolean", "float": "number"}
 METADATA = {"type": "object"}  # Kubernetes' own

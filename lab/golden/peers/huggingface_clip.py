@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from tests.golden.peers.huggingface import ODD_MARGIN, PLAIN, SIZES, SQUARE, randomise, seen_by, write
+from lab.golden.peers.huggingface import ODD_MARGIN, PLAIN, SIZES, SQUARE, randomise, seen_by, write
 
 LABELS = ("cat", "dog on a mat", "newt")
 PROMPTS = ("a photo of a {}.", "a drawing of the {}, in ink", "{}")

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
-from tests.golden.peers.huggingface import randomise
+from lab.golden.peers.huggingface import randomise
 
 VISION = {"image_size": 20, "layers": 2, "width": 24, "head_width": 8, "patch_size": 4, "mlp_ratio": 1.5}
 TEXT = {"context_length": 8, "vocab_size": 32, "width": 16, "heads": 2, "layers": 1}
