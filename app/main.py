@@ -125,14 +125,11 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     install_handlers(app, routes=routes)
 
     model = backend.model()
-    admission, large_images = (
-        Admission(
-            max_images=settings.max_queue_images,
-            max_wait_s=settings.max_queue_wait_s,
-            image_s=model.expected(Plan("classify", 1)),
-            lifecycle=lifecycle,
-        )
-        for _ in range(2)
+    admission = Admission(
+        max_images=settings.max_queue_images,
+        max_wait_s=settings.max_queue_wait_s,
+        image_s=model.expected(Plan("classify", 1)),
+        lifecycle=lifecycle,
     )
     explainer = Explainer(
         batcher=backend.batcher,
@@ -148,7 +145,6 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
-        large_images=large_images,
         json_reader=JsonReader(admission=admission),
         bundle=bundle,
         model=model,
@@ -170,7 +166,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     # Outside of the door, so that it counts refusals too.
     app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
     metrics.waiting.set_function(lambda: backend.batcher.waiting)
-    metrics.queue.set_function(lambda: admission.images + large_images.images)
+    metrics.queue.set_function(lambda: admission.images + backend.intake.pool.lanes.large)
     metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
     known = {"name": manifest.name, "digest": bundle.digest, "precision": manifest.precision}
     metrics.model.info({**known, "provider": model.engine.provider, "version": VERSION})

@@ -5,7 +5,6 @@ import hashlib
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import Request
@@ -21,7 +20,6 @@ from app.api.parameters import Given, P, with_body
 from app.api.representation import BINARY
 from app.api.services import Services
 from app.classifier import Image, Keep, Outcome, Processed
-from app.door.admission import Admission
 from app.errors import DeadlineExceeded, ServiceError, UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
@@ -124,7 +122,7 @@ class ImageRequest:
         """
         services, state = self.services, self.request.state
         try:
-            running = self._outcomes(images, services.admission, keep=keep, explain=explain)
+            running = self._outcomes(images, keep=keep, explain=explain)
             outcomes = await cancel_on_disconnect(self.request, running)
         except ClientDisconnect:
             services.metrics.images.labels("abandoned").inc(len(images))
@@ -138,17 +136,34 @@ class ImageRequest:
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
 
-    async def _outcomes(self, images: Sequence[Image], admission: Admission, **how: Any) -> list[Outcome]:
-        """Those that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
+    async def _outcomes(self, images: Sequence[Image], **how: Any) -> list[Outcome]:
+        """Raises what admission raises."""
         services, state = self.services, self.request.state
-        process = partial(services.classifier.process, **how, deadline=state.deadline, stages=state.stages)
-        with admission.admit(len(images), deadline=state.deadline) as answered:
-            outcomes = await asyncio.gather(*map(process, images))
+        how |= {"deadline": state.deadline, "stages": state.stages}
+        with services.admission.admit(len(images), deadline=state.deadline) as answered:
+            outcomes = await asyncio.gather(*(services.classifier.process(image, **how) for image in images))
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
-        large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
-        again = iter(await self._outcomes(large, services.large_images, **how) if large else ())
-        return [next(again) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
+        pairs = zip(images, outcomes, strict=True)
+        return await asyncio.gather(*(self._if_large(image, outcome, **how) for image, outcome in pairs))
+
+    async def _if_large(self, image: Image, outcome: Outcome | LargeImage, **how: Any) -> Outcome:
+        """The outcome of an image that turned out to be large. It has left admission while it is decoded, so that small
+        images are not refused for it, and nothing is learned from its time.
+        """
+        if not isinstance(outcome, LargeImage):
+            return outcome
+        assert isinstance(image, Upload)
+        decoded = await self.services.classifier.decode(image, **how)
+        if isinstance(decoded, ServiceError):
+            return decoded
+        try:
+            with self.services.admission.admit(1, deadline=how["deadline"]):
+                of_decoded = await self.services.classifier.process(decoded, **how)
+        except ServiceError as refusal:
+            return refusal
+        assert not isinstance(of_decoded, LargeImage)
+        return of_decoded
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""

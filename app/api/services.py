@@ -45,8 +45,7 @@ class ImageAnswer(BaseModel):
 class Services:
     settings: Settings
     lifecycle: Lifecycle
-    admission: Admission  # of images, until one is known to be large
-    large_images: Admission
+    admission: Admission  # of images, but for large ones while they are decoded
     json_reader: JsonReader
     bundle: Bundle
     model: Model

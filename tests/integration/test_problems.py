@@ -220,7 +220,7 @@ def test_large_images_that_wait_refuse_no_small_one_and_teach_nothing_about_it(s
         post = partial(client.post, "/classify")
         client.portal.call(lanes.enter, lanes._max_pixels)  # as another large image
         waiting = [threads.submit(post, content=large) for _ in range(2)]
-        eventually(lambda: services.large_images.images == 2)
+        eventually(lambda: lanes.large == 3)
         assert [post(content=image).status_code for image in (star, large, star)] == [200, 503, 200]
         learned = services.admission.image_s
         client.portal.call(lanes.leave, lanes._max_pixels)
