@@ -2,8 +2,8 @@
 fill the memory.
 
 A large image can be a file of 38 bytes. So among large images that wait, the one with fewest pixels for its bytes goes
-first, and where they are too many, the one with most is refused: who would hold up photographs has to send as many
-bytes as they have.
+first, and when they are too many, the one with most is refused: who would hold up photographs has to send as many bytes
+as they have.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from app.errors import Overloaded
 
 PIXEL_S = 1e-8  # the first guess of the seconds that a large image takes, for each of its pixels
 DECAY = 0.95  # of what was learned before, with every large image
+MANY = "Too many large images are waiting. Send this request again in a moment."
 
 
 class Turn(NamedTuple):
@@ -28,7 +29,7 @@ class Lanes:
     A small image takes any free worker, as long as fewer than `max_small` others are decoded. A large one waits until
     its pixels fit below `max_pixels_in_work`, and one that has more waits until no other large one is decoded. Where
     there are several workers, large images leave one to small ones. They wait for each other in order, and so do small
-    ones. Not more than `max_large_waiting` large ones wait, and not more than take `max_wait_s`.
+    ones.
     """
 
     def __init__(
@@ -42,16 +43,27 @@ class Lanes:
         self._max_wait_s = max_wait_s
         self._sum_pixels = float(max_pixels_in_work)
         self._sum_seconds = PIXEL_S * self._sum_pixels
-        self._waiting: deque[Turn] = deque()
+        self._waiting: deque[Turn] = deque()  # in order of arrival, but places of large images are sorted among these
 
     @property
     def large(self) -> int:
         """The number of large images in work or waiting."""
-        return self._places_for_large - self._free[True] + sum(turn.large_pixels > 0 for turn in self._waiting)
+        return self._places_for_large - self._free[True] + len(self._large_waiting())
+
+    def check(self, large_pixels: int, size: int) -> None:
+        """Whether an image that turns out to be large may enter, before others of its request do, which do not count.
+        `size` is in bytes. Raises Overloaded.
+        """
+        ahead = [turn for turn in self._large_waiting() if turn.pixels_per_byte <= large_pixels / size]
+        pixels = sum(turn.large_pixels for turn in ahead)
+        wait_s = pixels * self._sum_seconds / self._sum_pixels / self._places_for_large
+        if wait_s > self._max_wait_s:
+            raise Overloaded(MANY, wait_s=wait_s)
 
     async def enter(self, large_pixels: int, size: int = 1) -> None:
         """Wait for a worker, and with `large_pixels` above 0 for those pixels too. After this returns, the caller has
-        to call `leave` with the same number. `size` is the image's, in bytes. Raises Overloaded.
+        to call `leave` with the same number. `size` is the image's, in bytes. Raises Overloaded if it is the last of
+        more large images than may wait, or becomes that.
         """
         entered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         turn = Turn(large_pixels, large_pixels / max(size, 1), entered)
@@ -60,7 +72,9 @@ class Lanes:
                 self._waiting[place], turn = turn, other  # it takes the turn of this one, which takes the next
         self._waiting.append(turn)
         self._admit()
-        self._refuse()
+        if len(large := self._large_waiting()) > self._max_large_waiting:
+            self._waiting.remove(large[-1])
+            large[-1].entered.set_exception(Overloaded(MANY))
         try:
             await entered
         except asyncio.CancelledError:
@@ -101,15 +115,5 @@ class Lanes:
     def _fits(self, large_pixels: int) -> bool:
         return self._free[large_pixels > 0] > 0 and min(large_pixels, self._max_pixels) <= self._free_pixels
 
-    def _refuse(self) -> None:
-        """The last large ones, where too many wait. One may always wait: a wrong prediction could not be corrected."""
-        waiting = [turn for turn in self._waiting if turn.large_pixels and not turn.entered.cancelled()]
-        while len(waiting) > 1:
-            pixels = sum(turn.large_pixels for turn in waiting)
-            wait_s = pixels * self._sum_seconds / self._sum_pixels / self._places_for_large
-            if len(waiting) <= self._max_large_waiting and wait_s <= self._max_wait_s:
-                break
-            last = waiting.pop()
-            self._waiting.remove(last)
-            many = "Too many large images are waiting. Send this request again in a moment."
-            last.entered.set_exception(Overloaded(many, wait_s=wait_s))
+    def _large_waiting(self) -> list[Turn]:
+        return [turn for turn in self._waiting if turn.large_pixels and not turn.entered.cancelled()]

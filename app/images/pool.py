@@ -122,6 +122,7 @@ class WorkerPool:
                 if upload.large_pixels:
                     raise GarbledAnswer from None
                 upload.large_pixels = large.pixels
+                self.lanes.check(large.pixels, len(upload))
                 raise
         except (ServiceError, LargeImage):
             raise  # answers about the image

@@ -86,12 +86,12 @@ async def test_large_images_that_state_much_in_few_bytes_give_way_to_others():
     assert race.lanes.large == 1
 
 
-async def test_as_many_large_images_wait_as_can_be_decoded_in_time():
+async def test_a_large_image_that_would_wait_too_long_is_refused_before_it_waits():
     race = Race(2, max_wait_s=1.0)
-    for name in "abcdef":
+    for name in "abc":
         await race.come(name, 50)
+    race.lanes.check(50, 50)
     race.lanes.leave(50, 500.0)  # each pixel takes some seconds, as is learned now
-    await race.come("g", 50)
-    assert [name for name, task in race.tasks.items() if task.done() and task.exception()] == ["d", "e", "f", "g"]
-    await race.leave(50)
-    assert race.entered == ["a", "b", "c"]
+    with pytest.raises(Overloaded):
+        race.lanes.check(50, 50)
+    race.lanes.check(50, 51)  # would go before the others
