@@ -144,15 +144,14 @@ class ImageRequest:
             outcomes = await asyncio.gather(*(services.classifier.process(image, **how) for image in images))
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
-        pairs = zip(images, outcomes, strict=True)
-        return await asyncio.gather(*(self._if_large(image, outcome, **how) for image, outcome in pairs))
+        large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
+        later = iter(await asyncio.gather(*(self._large(image, **how) for image in large)) if large else ())
+        return [next(later) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
 
-    async def _if_large(self, image: Image, outcome: Outcome | LargeImage, **how: Any) -> Outcome:
+    async def _large(self, image: Image, **how: Any) -> Outcome:
         """The outcome of an image that turned out to be large. It has left admission while it is decoded, so that small
         images are not refused for it, and nothing is learned from its time.
         """
-        if not isinstance(outcome, LargeImage):
-            return outcome
         assert isinstance(image, Upload)
         decoded = await self.services.classifier.decode(image, **how)
         if isinstance(decoded, ServiceError):
