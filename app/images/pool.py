@@ -99,7 +99,10 @@ class WorkerPool:
         worker = self._idle.pop()
         exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
         exchange.add_done_callback(partial(self._finished, worker, upload.large_pixels, time.monotonic()))
-        return await asyncio.shield(exchange)
+        try:
+            return await asyncio.shield(exchange)
+        finally:
+            del exchange  # its exception refers to this frame: a cycle would keep the upload
 
     def _finished(self, worker: Worker, large_pixels: int, began: float, exchange: asyncio.Future[Prepared]) -> None:
         if not exchange.cancelled():
