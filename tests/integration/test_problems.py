@@ -232,8 +232,9 @@ def test_large_images_that_wait_refuse_no_small_one_and_teach_nothing_about_it(s
         assert services.admission.image_s == learned
 
 
+@pytest.mark.parametrize("path", ["/classify", "/attention", "/predict"])
 @pytest.mark.parametrize(("image", "status"), [(b"hello", 415), (b"\x89PNG\r\n\x1a\n", 422), (None, 200)])
-def test_an_upload_is_freed_when_it_is_answered(client, star, monkeypatch, image, status):
+def test_an_upload_is_freed_when_it_is_answered(client, star, monkeypatch, path, image, status):
     """And not when Python's collector looks for cycles, which it hardly does for a few large bodies."""
     uploads: weakref.WeakSet[Upload] = weakref.WeakSet()
 
@@ -245,7 +246,7 @@ def test_an_upload_is_freed_when_it_is_answered(client, star, monkeypatch, image
     monkeypatch.setattr(image_request, "Upload", Seen)
     gc.disable()
     try:
-        assert client.post("/classify", content=image or star).status_code == status
+        assert client.post(path, content=image or star).status_code == status
         eventually(lambda: not uploads)
     finally:
         gc.enable()
