@@ -28,6 +28,8 @@ from app.settings import Settings
 
 T = TypeVar("T")
 
+ENDLESS_S = 1e9  # nobody waits for an answer: a large image waits for others, however many they are
+
 
 class BatchFailed(RuntimeError):
     """No image can be classified here any more, or at the moment. Nothing is wrong with the images: start another
@@ -47,7 +49,7 @@ class BatchClassifier:
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
         for evidence that this model does not have.
         """
-        settings = Settings(bundle=Path(bundle), store_max_bytes=0)
+        settings = Settings(bundle=Path(bundle), store_max_bytes=0, max_queue_wait_s=ENDLESS_S)
         self._top_k = top_k
         self._backend = Backend(settings=settings)
         try:

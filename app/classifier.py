@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,7 @@ class Processed:
 Image = Upload | Pixels  # to decode, or the network's input itself
 Keep = Literal["nothing", "image", "maps"]  # maps: made in the same pass
 Outcome = Processed | ServiceError  # of one image
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class Classifier:
 
     async def process(
         self,
-        image: Image,
+        image: Image | Prepared,
         *,
         keep: Keep,
         explain: Sequence[int] | None = None,
@@ -59,42 +60,53 @@ class Classifier:
     ) -> Outcome | LargeImage:
         """Runs the model on an image, and keeps what `keep` says. With `explain` its maps are made too, with evidence
         for these classes as an engine takes them. What goes wrong is its outcome, so that it fails this image alone.
-        LargeImage asks to come again: then it waits for other large images.
+        LargeImage asks to `decode` it first, beside which no other image should have to wait.
 
         `deadline` is in seconds of time.monotonic.
         """
         if keep == "maps":
             explain = ()
-        drawn = keep != "nothing" or explain is not None
-        id, maps = None, None
-        try:
-            async with asyncio.timeout(deadline - time.monotonic()):
-                with stages.time("decode"):
-                    if isinstance(image, Upload):
-                        prepared = await self.intake.prepare(image, thumbnail=drawn)
-                    else:
-                        prepared = await self.intake.prepare_pixels(image, thumbnail=drawn)
-                graph: Graph = "classify" if explain is None else "explain"
-                outputs = await self.batcher.run(
-                    graph, prepared.pixels, classes=explain or (), deadline=deadline, stages=stages
-                )
-                logits = outputs.get("logits", np.zeros(0, np.float32))
-                if explain is not None:
-                    maps = Maps.of(outputs)
-                if keep != "nothing":
-                    with stages.time("store"):
-                        id = await self.explainer.keep(prepared, logits, maps)
-            return Processed(
-                logits=logits,
-                embedding=outputs["embedding"],
-                id=id,
-                image=prepared,
-                maps=maps,
-            )
-        except TimeoutError:
-            return DeadlineExceeded()
-        except (ServiceError, LargeImage) as error:
-            return error
-        except Exception:
-            log.exception("an image failed unexpectedly")
-            return Fault()
+        return await _outcome(self._process(image, keep, explain, stages, deadline), deadline)
+
+    async def decode(
+        self, image: Upload, *, keep: Keep, explain: Sequence[int] | None = None, stages: Stages, deadline: float
+    ) -> Prepared | ServiceError:
+        """What `process`, with the same arguments, takes in place of a large image. It waits for other large images."""
+        return await _outcome(self._decode(image, keep != "nothing" or explain is not None, stages), deadline)
+
+    async def _process(
+        self, image: Image | Prepared, keep: Keep, explain: Sequence[int] | None, stages: Stages, deadline: float
+    ) -> Processed | LargeImage:
+        if not isinstance(image, Prepared):
+            try:
+                image = await self._decode(image, keep != "nothing" or explain is not None, stages)
+            except LargeImage as large:
+                return large
+        graph: Graph = "classify" if explain is None else "explain"
+        outputs = await self.batcher.run(graph, image.pixels, classes=explain or (), deadline=deadline, stages=stages)
+        logits = outputs.get("logits", np.zeros(0, np.float32))
+        maps = None if explain is None else Maps.of(outputs)
+        id = None
+        if keep != "nothing":
+            with stages.time("store"):
+                id = await self.explainer.keep(image, logits, maps)
+        return Processed(logits=logits, embedding=outputs["embedding"], id=id, image=image, maps=maps)
+
+    async def _decode(self, image: Image, drawn: bool, stages: Stages) -> Prepared:
+        with stages.time("decode"):
+            if isinstance(image, Upload):
+                return await self.intake.prepare(image, thumbnail=drawn)
+            return await self.intake.prepare_pixels(image, thumbnail=drawn)
+
+
+async def _outcome(work: Awaitable[T], deadline: float) -> T | ServiceError:
+    try:
+        async with asyncio.timeout(deadline - time.monotonic()):
+            return await work
+    except TimeoutError:
+        return DeadlineExceeded()
+    except ServiceError as error:
+        return error
+    except Exception:
+        log.exception("an image failed unexpectedly")
+        return Fault()

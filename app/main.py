@@ -73,7 +73,12 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     keys = open_keys(settings)
     check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
     records = RecordFormat.of(bundle)
-    store = open_store(settings=settings, namespace=records.name, metrics=metrics)
+    store = open_store(
+        settings=settings,
+        namespace=records.name,
+        max_value_bytes=records.max_bytes(of_image=backend.intake.pool.max_answer_bytes),
+        metrics=metrics,
+    )
     scoring = Scoring.of(manifest)
     cpu_pool = ThreadPoolExecutor(
         settings.drawing_threads or max(allowed_cores(), 2),
@@ -116,14 +121,11 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     install_handlers(app, routes=routes)
 
     model = backend.model()
-    admission, large_images = (
-        Admission(
-            max_images=settings.max_images_in_progress,
-            max_wait_s=settings.max_queue_wait_s,
-            image_s=model.expected(Plan("classify", 1)),
-            lifecycle=lifecycle,
-        )
-        for _ in range(2)
+    admission = Admission(
+        max_images=settings.max_images_in_progress,
+        max_wait_s=settings.max_queue_wait_s,
+        image_s=model.expected(Plan("classify", 1)),
+        lifecycle=lifecycle,
     )
     explainer = Explainer(
         batcher=backend.batcher,
@@ -139,7 +141,6 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
-        large_images=large_images,
         json_reader=JsonReader(admission=admission),
         bundle=bundle,
         model=model,
@@ -163,7 +164,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     for gauge in (metrics.images_queued, metrics.waiting_images):
         gauge.set_function(lambda: backend.batcher.waiting)
     for gauge in (metrics.images_in_progress, metrics.queue_images):
-        gauge.set_function(lambda: admission.images + large_images.images)
+        gauge.set_function(lambda: admission.images + backend.intake.pool.lanes.large)
     metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
     known = {"name": manifest.name, "digest": bundle.digest, "precision": manifest.precision}
     metrics.model.info({**known, "provider": model.engine.provider, "version": VERSION})

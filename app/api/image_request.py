@@ -21,7 +21,6 @@ from app.api.parameters import Given, P, check_names, read
 from app.api.representation import BINARY
 from app.api.services import Services
 from app.classifier import Image, Keep, Outcome, Processed
-from app.door.admission import Admission
 from app.errors import DeadlineExceeded, ServiceError, UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
@@ -144,7 +143,7 @@ class ImageRequest:
         """
         services, state = self.services, RequestState.of(self.request.scope)
         try:
-            running = self._outcomes(images, services.admission, keep=keep, explain=explain)
+            running = self._outcomes(images, keep=keep, explain=explain)
             outcomes = await cancel_on_disconnect(self.request, running)
         except ClientDisconnect:
             services.metrics.images.labels("abandoned").inc(len(images))
@@ -158,11 +157,12 @@ class ImageRequest:
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
 
-    async def _outcomes(self, images: Sequence[Image], admission: Admission, **how: Any) -> list[Outcome]:
-        """Images that turn out to be large leave `admission`, and wait for each other. Raises what admission raises."""
+    async def _outcomes(self, images: Sequence[Image], **how: Any) -> list[Outcome]:
+        """Raises what admission raises."""
         services, state = self.services, RequestState.of(self.request.scope)
-        process = partial(services.classifier.process, **how, deadline=state.deadline, stages=state.stages)
-        with admission.admit(len(images), deadline=state.deadline) as answered:
+        how |= {"deadline": state.deadline, "stages": state.stages}
+        process = partial(services.classifier.process, **how)
+        with services.admission.admit(len(images), deadline=state.deadline) as answered:
             if len(images) == 1:  # without a task of its own
                 outcomes = [await process(*images)]
             else:
@@ -170,8 +170,24 @@ class ImageRequest:
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
         large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
-        again = iter(await self._outcomes(large, services.large_images, **how) if large else ())
-        return [next(again) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
+        later = iter(await asyncio.gather(*(self._large(image, **how) for image in large)) if large else ())
+        return [next(later) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
+
+    async def _large(self, image: Image, **how: Any) -> Outcome:
+        """The outcome of an image that turned out to be large. It has left admission while it is decoded, so that small
+        images are not refused for it, and nothing is learned from its time.
+        """
+        assert isinstance(image, Upload)
+        decoded = await self.services.classifier.decode(image, **how)
+        if isinstance(decoded, ServiceError):
+            return decoded
+        try:
+            with self.services.admission.admit(1, deadline=how["deadline"]):
+                of_decoded = await self.services.classifier.process(decoded, **how)
+        except ServiceError as refusal:
+            return refusal
+        assert not isinstance(of_decoded, LargeImage)
+        return of_decoded
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""

@@ -29,8 +29,7 @@ from app.telemetry.request_state import RequestState
 class Services:
     settings: Settings
     lifecycle: Lifecycle
-    admission: Admission  # of images, until one is known to be large
-    large_images: Admission
+    admission: Admission  # of images, but for large ones while they are decoded
     json_reader: JsonReader
     bundle: Bundle
     model: Model

@@ -5,8 +5,8 @@ The sum of the times divided by the sum of the numbers gives the seconds that ea
 decoding, and they are fewer on several cores and more when other work uses these. Each new image makes the older ones
 count less. The first guess is the engine's own measurement.
 
-Large images wait for each other and hold up no small ones (`app/images/lanes.py`). So they have an admission of their
-own, and say nothing about the wait of others.
+Large images wait for each other and hold up no small ones (`app/images/lanes.py`). So they do not count while they are
+decoded, and say nothing about the wait of others.
 """
 
 import math

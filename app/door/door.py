@@ -97,4 +97,5 @@ def _response(error: BaseException, state: RequestState) -> Response:
     if not isinstance(error, ServiceError):
         log.error("unhandled failure", exc_info=error)
         error = Fault()
+    error.__traceback__ = None  # its frames may refer to it: a cycle would keep the body
     return respond_to(error, state)

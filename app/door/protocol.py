@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from app.door.answer import complete
 from app.door.cors import Cors
 from app.door.header import request_id
-from app.door.places import Places
+from app.door.places import Doing, Places
 from app.door.problems import respond_to
 from app.door.transport import FLUSH_S, LingeringTransport
 from app.errors import HeaderTooLarge, MalformedRequest, ServiceError, SlowRequest
@@ -104,12 +104,10 @@ class GuardedProtocol(HttpToolsProtocol):
         return self.cycle is not None and not self.cycle.response_complete
 
     def _take_place(self) -> None:
+        doing: Doing = "work" if self._answers() else "idle"
         if self.flow.write_paused or (self._answers() and self.cycle.more_body and not self.pipeline):
-            self._places.wait(self._lingering)
-        elif self._answers():
-            self._places.work(self._lingering)
-        else:
-            self._places.idle(self._lingering)
+            doing = "waiting"
+        self._places.put(self._lingering, doing)
 
     def _sending(self) -> bool:
         """Whether more can come from the client. It can behind a request whose response ends the connection."""

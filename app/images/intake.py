@@ -36,8 +36,8 @@ class Intake:
     thumbnail_px: int  # the longest side of a thumbnail
 
     async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
-        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or workers are ended
-        from outside, which is not the fault of the image.
+        """Raises UnsupportedType or UnusableImage, and Overloaded when too many large images wait, no worker can be
+        started, or workers are ended from outside, which is not the fault of the image.
         """
         crashed = True
         for _ in range(TRIES):
@@ -76,7 +76,13 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     large_pixels = min(max_large_pixels, max(workers - 1, 1) * settings.max_image_pixels)
     pool = WorkerPool(
         work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
-        lanes=Lanes(workers=workers, max_small=max_small, max_pixels_in_work=max_large_pixels),
+        lanes=Lanes(
+            workers=workers,
+            max_small=max_small,
+            max_pixels_in_work=max_large_pixels,
+            max_large_waiting=settings.max_images_in_progress,
+            max_wait_s=settings.max_queue_wait_s,
+        ),
         max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
         timeout_s=settings.decode_timeout_s,

@@ -9,6 +9,7 @@ import asyncio
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -91,23 +92,26 @@ class WorkerPool:
         large, this raises LargeImage and notes its pixels. Sent again, it waits for other large images.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
-        Raises what `unpack` raises, WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be
-        started.
+        Raises what `unpack` raises, Overloaded where too many large images wait, WorkerFailed, WorkerKilled or
+        WorkerTimedOut, and OSError when no process can be started.
         """
-        await self.lanes.enter(upload.large_pixels)
+        await self.lanes.enter(upload.large_pixels, len(upload))
         worker = self._idle.pop()
         exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
-        exchange.add_done_callback(partial(self._finished, worker, upload.large_pixels))
-        return await asyncio.shield(exchange)
+        exchange.add_done_callback(partial(self._finished, worker, upload.large_pixels, time.monotonic()))
+        try:
+            return await asyncio.shield(exchange)
+        finally:
+            del exchange  # its exception refers to this frame: a cycle would keep the upload
 
-    def _finished(self, worker: Worker, large_pixels: int, exchange: asyncio.Future[Prepared]) -> None:
+    def _finished(self, worker: Worker, large_pixels: int, began: float, exchange: asyncio.Future[Prepared]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
         if worker.connection:
             self._idle.append(worker)
         else:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
-        self.lanes.leave(large_pixels)
+        self.lanes.leave(large_pixels, time.monotonic() - began)
 
     async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> Prepared:
         """The worker's answer. A worker whose answer is garbled is ended."""
@@ -121,6 +125,7 @@ class WorkerPool:
                 if upload.large_pixels:
                     raise GarbledAnswer from None
                 upload.large_pixels = large.pixels
+                self.lanes.check(large.pixels, len(upload))
                 raise
         except (ServiceError, LargeImage):
             raise  # answers about the image

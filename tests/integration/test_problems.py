@@ -1,16 +1,20 @@
 """Every error has one shape (RFC 9457), whatever part found it, and the service works afterwards."""
 
 import base64
+import gc
 import json
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
 from PIL import Image
 
+from app.api import image_request
 from app.door.paths import PROBES
 from app.errors import ServiceError
 from app.images.intake import Intake
+from app.images.upload import Upload
 from tests.integration.conftest import check_problem
 from tests.support.processes import eventually
 
@@ -214,9 +218,29 @@ def test_large_images_that_wait_refuse_no_small_one_and_teach_nothing_about_it(s
         post = partial(client.post, "/classify")
         client.portal.call(lanes.enter, lanes._max_pixels)  # as another large image
         waiting = [threads.submit(post, content=large) for _ in range(2)]
-        eventually(lambda: services.large_images.images == 2)
+        eventually(lambda: lanes.large == 3)
         assert [post(content=image).status_code for image in (star, large, star)] == [200, 503, 200]
         learned = services.admission.image_s
         client.portal.call(lanes.leave, lanes._max_pixels)
         assert [each.result().status_code for each in waiting] == [200, 200]
         assert services.admission.image_s == learned
+
+
+@pytest.mark.parametrize("path", ["/classify", "/attention", "/predict"])
+@pytest.mark.parametrize(("image", "status"), [(b"hello", 415), (b"\x89PNG\r\n\x1a\n", 422), (None, 200)])
+def test_an_upload_is_freed_when_it_is_answered(client, star, monkeypatch, path, image, status):
+    """And not when Python's collector looks for cycles, which it hardly does for a few large bodies."""
+    uploads: weakref.WeakSet[Upload] = weakref.WeakSet()
+
+    class Seen(Upload):
+        def __init__(self):
+            super().__init__()
+            uploads.add(self)
+
+    monkeypatch.setattr(image_request, "Upload", Seen)
+    gc.disable()
+    try:
+        assert client.post(path, content=image or star).status_code == status
+        eventually(lambda: not uploads)
+    finally:
+        gc.enable()

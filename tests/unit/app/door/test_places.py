@@ -29,11 +29,11 @@ def test_for_a_new_connection_the_one_ends_that_is_idle_longest():
     places, connections = Places(at_work=3), [Connection() for _ in range(10)]
     for connection in connections[:6]:
         places.enter(connection)
-    places.work(connections[0])
-    places.wait(connections[1])  # the header of a request has come
-    places.work(connections[2])
-    places.idle(connections[2])  # which is answered
-    places.idle(connections[3])  # a part of a header has come
+    places.put(connections[0], "work")
+    places.put(connections[1], "waiting")  # the header of a request has come
+    places.put(connections[2], "work")
+    places.put(connections[2], "idle")  # which is answered
+    places.put(connections[3], "idle")  # a part of a header has come
     for connection in connections[6:]:
         places.enter(connection)
     assert ended(connections) == [2, 3, 4, 5]
@@ -43,8 +43,8 @@ def test_the_last_idle_ones_stay_to_send_a_header_and_of_those_that_wait_the_one
     places, connections = Places(at_work=4), [Connection() for _ in range(11)]
     for connection in connections[:8]:
         places.enter(connection)
-        places.wait(connection)
-    places.wait(connections[0])  # more of its body has come
+        places.put(connection, "waiting")
+    places.put(connections[0], "waiting")  # more of its body has come
     for connection in connections[8:]:
         places.enter(connection)
     assert ended(connections) == [1, 2, 8]
@@ -54,7 +54,7 @@ def test_a_new_connection_ends_if_all_are_at_work():
     places, connections = Places(at_work=1), [Connection() for _ in range(2)]
     for connection in connections:
         places.enter(connection)
-        places.work(connection)
+        places.put(connection, "work")
         assert places.crowded
     places.enter(late := Connection())
     assert (ended(connections), late.ended) == ([], "aborted")

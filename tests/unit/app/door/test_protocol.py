@@ -211,8 +211,14 @@ async def test_a_request_whose_body_is_missing_takes_no_place_at_work_behind_ano
 
 
 async def test_an_answer_that_goes_on_after_its_connection_takes_no_place(monkeypatch):
-    places, idle = Places(at_work=1), []
-    monkeypatch.setattr(places, "idle", idle.append)
+    places, moves = Places(at_work=1), []
+    put = places.put
+
+    def noted(connection, doing):
+        moves.append(doing)
+        put(connection, doing)
+
+    monkeypatch.setattr(places, "put", noted)
 
     async def going_on(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
@@ -228,7 +234,7 @@ async def test_an_answer_that_goes_on_after_its_connection_takes_no_place(monkey
         await leave(writer)
 
     await served(client, going_on, places=places)
-    assert len(idle) == 1  # when it came
+    assert moves.count("idle") == 1  # when it came
 
 
 async def test_fields_after_a_chunked_body_are_no_part_of_the_header():

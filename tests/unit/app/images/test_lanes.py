@@ -1,23 +1,25 @@
 """app/images/lanes.py: which request goes first, and which waits for which."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
-from app.images.lanes import Lanes
+from app.errors import Overloaded
+from tests.support.worker_pool import lanes
 
 
 class Race:
     """Entries by name, in the order in which they were let in."""
 
-    def __init__(self, workers: int, *, max_small: int | None = None) -> None:
-        self.lanes = Lanes(workers=workers, max_small=max_small or workers, max_pixels_in_work=100)
+    def __init__(self, workers: int, *, max_small: int | None = None, **options: Any) -> None:
+        self.lanes = lanes(workers=workers, max_small=max_small or workers, max_pixels_in_work=100, **options)
         self.entered: list[str] = []
         self.tasks: dict[str, asyncio.Task] = {}
 
-    async def come(self, name: str, large_pixels: int = 0) -> None:
+    async def come(self, name: str, large_pixels: int = 0, size: int = 0) -> None:
         async def enter() -> None:
-            await self.lanes.enter(large_pixels)
+            await self.lanes.enter(large_pixels, size or large_pixels)
             self.entered.append(name)
 
         self.tasks[name] = asyncio.create_task(enter())
@@ -69,3 +71,27 @@ async def test_a_caller_that_gives_up_leaves_nothing_behind(when):
     race.lanes.leave(40)
     await race.come("all of it", 100)
     assert race.entered[-1] == "all of it"
+
+
+async def test_large_images_that_state_much_in_few_bytes_give_way_to_others():
+    race = Race(2, max_large_waiting=2)
+    for name, size in (("first", 1), ("tiny", 1), ("photo", 50), ("small", 0), ("drawing", 10)):
+        await race.come(name, 50 if size else 0, size)
+    assert race.entered == ["first", "small"]
+    with pytest.raises(Overloaded):
+        await race.tasks["tiny"]
+    for _ in range(2):
+        await race.leave(50)
+    assert race.entered == ["first", "small", "photo", "drawing"]
+    assert race.lanes.large == 1
+
+
+async def test_a_large_image_that_would_wait_too_long_is_refused_before_it_waits():
+    race = Race(2, max_wait_s=1.0)
+    for name in "abc":
+        await race.come(name, 50)
+    race.lanes.check(50, 50)
+    race.lanes.leave(50, 500.0)  # each pixel takes some seconds, as is learned now
+    with pytest.raises(Overloaded):
+        race.lanes.check(50, 50)
+    race.lanes.check(50, 51)  # would go before the others
