@@ -73,12 +73,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     keys = open_keys(settings)
     check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
     records = RecordFormat.of(bundle)
-    store = open_store(
-        settings=settings,
-        namespace=records.name,
-        max_value_bytes=records.max_bytes(of_image=backend.intake.pool.max_answer_bytes),
-        metrics=metrics,
-    )
+    store = open_store(settings=settings, namespace=records.name, metrics=metrics)
     scoring = Scoring.of(manifest)
     cpu_pool = ThreadPoolExecutor(
         settings.drawing_threads or max(allowed_cores(), 2),

@@ -101,11 +101,6 @@ class RecordFormat:
         name = f"{VERSION}:{bundle.digest}"
         return cls(name=name, shapes=shapes_of(manifest.explains), size=manifest.image.size)
 
-    def max_bytes(self, *, of_image: int) -> int:
-        """No record has more, if `pack_answer` makes at most `of_image` of an image."""
-        of_maps = sum(math.prod(shape) * np.dtype(_dtype(name)).itemsize for name, shape in self.shapes.items())
-        return _CHECKSUM.size + of_maps + of_image  # the classes of a kept image are among the maps' numbers
-
     def pack_image(self, kept: KeptImage) -> bytes:
         return self._sealed(np.array(kept.classes, _dtype("classes")).tobytes(), *pack_answer(kept.image))
 

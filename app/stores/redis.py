@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Literal, cast
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from redis.asyncio import BlockingConnectionPool, Redis
@@ -39,11 +39,8 @@ RETRIES = 1  # where a connection was closed, as all are by a restart; a slow co
 class RedisStore:
     """Belongs to the event loop."""
 
-    def __init__(self, *, settings: Settings, namespace: str, max_value_bytes: int, metrics: Metrics) -> None:
-        """Of a value only `max_value_bytes` are read: ours have no more, and those that others wrote may be endless.
-
-        Raises CannotStart for a VIT_STORE that is not a Redis address.
-        """
+    def __init__(self, *, settings: Settings, namespace: str, metrics: Metrics) -> None:
+        """Raises CannotStart for a VIT_STORE that is not a Redis address."""
         try:
             pool = BlockingConnectionPool.from_url(
                 settings.store,
@@ -72,7 +69,6 @@ class RedisStore:
         self._wait_s = settings.store_timeout_s  # for one of them
         self._longest_s = settings.store_connect_timeout_s + settings.store_timeout_s
         self._ttl_ms = math.ceil(1000 * settings.store_ttl_s)
-        self._max_value_bytes = max_value_bytes
         self._prefix = f"vit-serve:{namespace}:"
         self._metrics = metrics
         self._probe_key = f"{self._prefix}probe"  # after a failure its own: in a cluster, another may work
@@ -88,7 +84,8 @@ class RedisStore:
         return True
 
     async def find(self, key: str) -> bytes | None:
-        return await self._ask("get", key, lambda: self._read(self._prefix + key)) or None
+        value: bytes | None = await self._ask("get", key, lambda: self._redis.get(self._prefix + key))
+        return value
 
     async def close(self) -> None:
         await self._breaker.close()
@@ -143,16 +140,12 @@ class RedisStore:
         self._metrics.store_failures.labels(operation, reason).inc()
         return StoreUnavailable()
 
-    async def _read(self, key: str) -> bytes:
-        """Empty for a key that is unknown or expired."""
-        return cast(bytes, await self._redis.getrange(key, 0, self._max_value_bytes - 1))
-
     async def _try(self) -> None:
         """Do what a request does, with the key of the last that failed. Raises RedisError and OSError."""
         try:
             async with asyncio.timeout(self._longest_s):
                 await self._redis.set(self._probe_key, b"", px=1)
-                await self._read(self._probe_key)
+                await self._redis.get(self._probe_key)
         except (RedisError, OSError) as error:
             failure = self._failure(error)
             if failure.lasting or failure.reason in MISSING_ANSWERS:

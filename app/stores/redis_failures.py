@@ -25,7 +25,7 @@ CLUSTER = Failure(
 # By the first word of the answer, as Redis defines it (src/server.c, createSharedObjects).
 REFUSALS = {
     "NOPERM": Failure(
-        "refused", "forbids this user to keep maps: allow `+getrange +set +select ~vit-serve:*`", lasting=True
+        "refused", "forbids this user to keep maps: allow `+get +set +select ~vit-serve:*`", lasting=True
     ),
     "NOAUTH": PASSWORD,
     "WRONGPASS": PASSWORD,

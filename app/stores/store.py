@@ -19,10 +19,10 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
 
-def open_store(*, settings: Settings, namespace: str, max_value_bytes: int, metrics: Metrics) -> Store:
+def open_store(*, settings: Settings, namespace: str, metrics: Metrics) -> Store:
     """Values of other namespaces are not found. Redis need not answer yet: images are classified without it."""
     if settings.store == "memory":
         return MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     from app.stores.redis import RedisStore  # takes a tenth of a second to import, for those who use it
 
-    return RedisStore(settings=settings, namespace=namespace, max_value_bytes=max_value_bytes, metrics=metrics)
+    return RedisStore(settings=settings, namespace=namespace, metrics=metrics)

@@ -28,7 +28,7 @@ from app.telemetry.metrics import Metrics
 )
 def test_what_is_no_address_is_refused_without_a_part_of_the_password(host):
     with pytest.raises(CannotStart, match=r"^VIT_STORE is not a Redis address") as refused:
-        RedisStore(settings=Settings(store=f"redis://{host}"), namespace="digest", max_value_bytes=1, metrics=Metrics())
+        RedisStore(settings=Settings(store=f"redis://{host}"), namespace="digest", metrics=Metrics())
     assert "cret" not in str(refused.value)
 
 
@@ -59,7 +59,7 @@ async def test_a_silent_name_server_is_asked_once_and_named(monkeypatch, metrics
 
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", getaddrinfo)
     settings = Settings(store="redis://redis.example.test", store_connect_timeout_s=0.01, store_timeout_s=0.01)
-    store = RedisStore(settings=settings, namespace="digest", max_value_bytes=1, metrics=metrics)
+    store = RedisStore(settings=settings, namespace="digest", metrics=metrics)
     for _ in range(3):
         assert not await store.keep("key", b"value")
     assert "Redis at redis.example.test:6379 has a name for which no name server answers" in caplog.text
