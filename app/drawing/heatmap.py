@@ -27,7 +27,8 @@ RESAMPLING = {
 LINES = 36  # of text in the height of a canvas
 SMALLEST_FONT = 10  # pixels
 OUTSIDE_BRIGHTNESS = 0.45  # of the image around the crop, which the network did not see
-PALING = 0.8  # of the image under a map that fades, at full opacity: its own red or yellow would pass for the map's
+PALING = 0.8  # of the image under a map that fades, in parts of the opacity: its own yellow would pass for the map's
+SIGNED_PALING = 1.0  # as would its red and blue, which mean for and against
 
 
 class Style(BaseModel):
@@ -64,7 +65,8 @@ def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits:
         canvas = thumbnail.convert("RGB")
         if limits.signed or style.fade:
             grey = canvas.convert("L").convert("RGB")
-            canvas = Image.blend(grey, canvas, 1 - PALING * style.alpha if style.fade else 0)
+            paling = SIGNED_PALING if limits.signed else PALING
+            canvas = Image.blend(grey, canvas, 1 - paling * style.alpha if style.fade else 0)
         if style.fade:
             strength = np.abs(2 * unit - 1) if limits.signed else unit
             opacity = Image.fromarray(np.rint(255 * style.alpha * strength).astype(np.uint8))

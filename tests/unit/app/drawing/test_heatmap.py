@@ -59,7 +59,7 @@ def test_overlay_blends_inside_and_darkens_outside(encode):
 
 @pytest.mark.parametrize(
     ("signed", "fade", "alpha", "left"),
-    [(False, False, 0, 1), (True, False, 0, 0), (False, True, 0, 1), (False, True, 0.8, 0.36), (True, True, 0.8, 0.36)],
+    [(False, False, 0, 1), (True, False, 0, 0), (False, True, 0, 1), (False, True, 0.8, 0.36), (True, True, 0.8, 0.2)],
 )
 def test_an_image_is_pale_under_a_map_that_fades_and_else_grey_under_a_signed_one(encode, signed, fade, alpha, left):
     red = prepared(encode, color="red")
