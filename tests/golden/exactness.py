@@ -76,7 +76,7 @@ def of_maps(outputs: Outputs, checkpoint: Checkpoint, expected: dict[str, np.nda
 
 def main() -> None:
     header = "| model and library | output | largest difference, relative | largest difference of a row of attention |"
-    print(header, "| --- | --- | --- | --- |", *rows(), sep="\n")
+    print(header, "| --- | --- | --- | --- |", *rows(), sep="\n")  # noqa: T201
 
 
 if __name__ == "__main__":
