@@ -27,7 +27,8 @@ RESAMPLING = {
 LINES = 36  # of text in the height of a canvas
 SMALLEST_FONT = 10  # pixels
 OUTSIDE_BRIGHTNESS = 0.45  # of the image around the crop, which the network did not see
-SATURATION = 0.35  # of the image under a map that fades: its own red or yellow would pass for the map's
+PALING = 0.8  # of the image under a map that fades, in parts of the opacity: its own yellow would pass for the map's
+SIGNED_PALING = 1.0  # as would its red and blue, which mean for and against
 
 
 class Style(BaseModel):
@@ -36,7 +37,7 @@ class Style(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     overlay: Annotated[bool, Field(description="Draw the map over the image")] = True
-    alpha: Annotated[float, Field(ge=0, le=1, description="Opacity of the map over the image")] = 0.6
+    alpha: Annotated[float, Field(ge=0, le=1, description="Opacity of the map over the image")] = 0.8
     colormap: Annotated[Colormap | None, Field(description="Default: viridis; rdbu for evidence")] = None
     interpolation: Annotated[
         Interpolation, Field(description="How patches are enlarged; nearest shows them as squares")
@@ -45,9 +46,7 @@ class Style(BaseModel):
     threshold: Annotated[
         float | None, Field(gt=0, lt=1, description="Outline the fewest patches that hold this share of the map")
     ] = None
-    fade: Annotated[bool, Field(description="Let the image show through, in pale colours, where the map is weak")] = (
-        False
-    )
+    fade: Annotated[bool, Field(description="Let the image show through the more, the weaker the map")] = True
 
 
 def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:
@@ -66,7 +65,8 @@ def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits:
         canvas = thumbnail.convert("RGB")
         if limits.signed or style.fade:
             grey = canvas.convert("L").convert("RGB")
-            canvas = Image.blend(grey, canvas, SATURATION if style.fade else 0)
+            paling = SIGNED_PALING if limits.signed else PALING
+            canvas = Image.blend(grey, canvas, 1 - paling * style.alpha if style.fade else 0)
         if style.fade:
             strength = np.abs(2 * unit - 1) if limits.signed else unit
             opacity = Image.fromarray(np.rint(255 * style.alpha * strength).astype(np.uint8))

@@ -36,7 +36,7 @@ class Choice(BaseModel):
         Field(
             description="`class_token`: attention in one layer; `rollout`: attention through all layers; "
             "`evidence`: what each patch adds to the logit of a label; "
-            "`positive_evidence`: the same without what it takes away in any layer"
+            "`positive_evidence`: the same without what it takes away in any layer, times rollout"
         ),
     ] = "class_token"
     layer: Annotated[
@@ -111,7 +111,8 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     class_token: the row of the class token, or the row that replaces it in a model that pools otherwise; heads reduced.
     rollout: Abnar & Zuidema 2020 (arXiv 2005.00928), the row of the product over layers of (mean over heads + I) / 2.
     evidence: what each token adds to the logit of a label directly, over all heads; see export/evidence.py.
-    positive_evidence: the same, with 0 in place of the negative numbers of every layer, before layers are summed.
+    positive_evidence: the same, with 0 in place of the negative numbers of every layer, before layers are summed, times
+    rollout: what a head reads at a patch came from that patch only as far as rollout says.
     """
     check_choice(choice, manifest)
     if choice.of_label:
@@ -174,8 +175,8 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         siblings = tokens
     receipt = None
     if choice.method == "positive_evidence":
-        tokens, siblings = np.maximum(tokens, 0), np.maximum(siblings, 0)
-        recipe += ", where it is positive"
+        tokens, siblings = (np.maximum(part, 0) * maps.rollout for part in (tokens, siblings))
+        recipe += ", where it is positive, times rollout"
     else:
         receipt = _receipt(tokens, rest, logit, prefix=len(manifest.tokens.prefix))
     layer: int | Literal["mean", "sum"] = "sum"

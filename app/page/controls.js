@@ -9,7 +9,7 @@ const MEANINGS = {
   class_token: "How much the tokens that the result is read from, usually the class token, attend to each patch in one layer.",
   rollout: "The attention of all layers multiplied together. Half of each layer is the residual connection (Abnar and Zuidema, 2020).",
   evidence: "What each patch adds to the logit of a label (red) or takes from it (blue): the exact direct effect.",
-  positive_evidence: "What each patch adds to the logit of a label, without what it takes from it in other layers. It finds more of the patches that the score needs, but does not add up to the logit.",
+  positive_evidence: "What each patch adds to the logit of a label, without what it takes from it in other layers, times rollout. It finds more of the patches that the score needs, but does not add up to the logit.",
 };
 const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"], positive_evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];

@@ -45,12 +45,12 @@ export class Heatmap extends EventTarget {
     if (!values.id) return;
     this.#stage.ariaBusy = "true";
     if (fresh) this.#numbers = undefined; // the old numbers belong to other controls
-    this.#link(values, this.#numbers?.limits);
+    this.#link(values, this.#numbers);
     this.#drawing.run({
       waitMs: DEBOUNCE_MS,
       load: async (signal) => {
         const numbers = this.#numbers ?? (await json(mapAddress(values, "json"), { signal }));
-        return [await blob(mapAddress(values, "png", numbers.limits), { signal }), numbers];
+        return [await blob(mapAddress(values, "png", numbers), { signal }), numbers];
       },
       show: ([png, numbers]) => this.#show(png, numbers, values),
       busy: (said) => this.#say(said),
@@ -59,17 +59,17 @@ export class Heatmap extends EventTarget {
   }
 
   /** Where the map is downloaded: the PNG as it is shown, with a colour bar. */
-  #link(values, limits) {
+  #link(values, numbers) {
     for (const format of ["png", "json", "npy"]) {
       const link = byId(`take-${format}`);
-      link.href = mapAddress(values, format, limits) + (format === "png" ? "&colorbar=true" : "");
+      link.href = mapAddress(values, format, numbers) + (format === "png" ? "&colorbar=true" : "");
       link.download = `${values.method}-${values.id.slice(0, 6)}.${format}`;
     }
   }
 
   #show(png, numbers, values) {
     this.#numbers = numbers;
-    this.#link(values, numbers.limits);
+    this.#link(values, numbers);
     replace(this.#map, png);
     const [width, height] = numbers.image;
     this.reserve({ width, height });

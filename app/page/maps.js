@@ -23,26 +23,29 @@ export const isOnWall = ({ method, layer, head }) => method === "class_token" &&
 /** Parameters that change how a map is drawn, and none of its numbers. */
 export const STYLE = ["overlay", "fade", "alpha", "colormap", "interpolation", "threshold"];
 
-const fitting = (limits, scale) => (limits && isFlat(...limits) ? "absolute" : scale);
+const fitting = (range, scale) => (range && isFlat(...range) ? "absolute" : scale);
 
 /** The scale asked for. Otherwise a map has its own range, a head has that of the wall, and no flat range is spread. */
-export const scaleOf = (values, limits) =>
-  values.scale || fitting(limits, isOnWall(values) ? "shared" : "min-max");
+export function scaleOf(values, numbers) {
+  if (values.scale) return values.scale;
+  if (isOnWall(values)) return fitting(numbers?.limits, "robust-shared");
+  return fitting(numbers && [numbers.min, numbers.max], "robust");
+}
 
 /** The numbers of the first and the last colour, on that scale. */
 export const endsOf = (scale, limits) => (scale === "absolute" ? [limits[0] < 0 ? -1 : 0, 1] : limits);
 
-export const wallScale = (limits) => fitting(limits, "min-max");
+export const wallScale = (limits) => fitting(limits, "robust");
 
 function address(path, values, names, extra = {}) {
   const set = names.filter((name) => values[name] !== "").map((name) => [name, values[name]]);
   return `${ROOT}attention/${encodeURIComponent(values.id)}${path}?${new URLSearchParams([...set, ...Object.entries(extra)])}`;
 }
 
-/** The map as png, json or npy; `limits` are those of its JSON, once they are known. */
-export function mapAddress(values, format, limits) {
+/** The map as png, json or npy; `numbers`: its JSON, once that is known. */
+export function mapAddress(values, format, numbers) {
   const names = ["method", ...CHOICE[values.method], ...(format === "png" ? STYLE : [])];
-  return address("", values, names, { scale: scaleOf(values, limits), format });
+  return address("", values, names, { scale: scaleOf(values, numbers), format });
 }
 
 /** The image without a map, darkened outside the part that the network sees. */

@@ -32,6 +32,10 @@ export function sentence({ method, layer, head, label, against, min, max }, colo
 export const subject = (label, against) =>
   against ? `the lead of “${label}” over “${against}”` : `the logit for “${label}”`;
 
+/** How many numbers the colours do not tell apart. Empty if they tell apart all. */
+export const beyond = (count, all) =>
+  count ? `${count} of ${all} numbers ${count === 1 ? "lies" : "lie"} beyond the ends of the colours.` : "";
+
 /** How much of the image the network did not see. Empty if it saw all. */
 export function cropped({ image: [width, height], crop_box: [left, top, right, bottom] }) {
   const seen = ((right - left) * (bottom - top)) / (width * height);

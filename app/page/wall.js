@@ -6,6 +6,7 @@ import { layerOf } from "./controls.js";
 import { byId, element } from "./element.js";
 import { DEBOUNCE_MS, follow } from "./latest.js";
 import { endsOf, isOnWall, wallAddress, wallScale } from "./maps.js";
+import { beyond } from "./sentence.js";
 
 const TRIM = 1; // pixels of the sheet at each edge of a cell, where scaling lets the white gap in
 
@@ -52,7 +53,8 @@ export class Wall {
     );
     showColorbar(byId("wall-ramp"), { limits: endsOf(wallScale(limits), limits), min, max, colormap });
     this.#wall.hidden = byId("wall-ramp").hidden = false;
-    byId("wall-status").textContent = "";
+    const outside = wallScale(limits) === layout.scale ? layout.beyond : 0;
+    byId("wall-status").textContent = beyond(outside, layers * heads * layout.grid[0] * layout.grid[1]);
     this.#mark();
   }
 

@@ -8,7 +8,7 @@ from lab.benchmarks.record import number, read_record, record_paths, rows_of
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
 LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
-HOTTEST, MASS, INSERTION = "hottest patch on the shape, %", "mass on the shape, %", "insertion area"
+MASS, INSERTION = "mass on the shape, %", "insertion area"
 CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
 READY, START = "resident when ready, MiB", "second start, s"
 
@@ -42,13 +42,6 @@ def deletion_gain() -> str:
     return f"{least - number(cell('maps', EVIDENCE, column)):.3f}"
 
 
-def hottest_span() -> str:
-    """Points between the maps of attention and evidence."""
-    maps = (LAST_LAYER, ROLLOUT, EVIDENCE, "evidence of the true label", POSITIVE)
-    shares = [number(cell("maps", name, HOTTEST)) for name in maps]
-    return f"{max(shares) - min(shares):.1f}"
-
-
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of the demo": of("memory", "demo", READY),
     "seconds until the demo is ready": of("memory", "demo", START, 1),
@@ -60,8 +53,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "deletion of evidence": deletion_gain,
     "deletion of positive evidence": gain("maps", POSITIVE, EVIDENCE, "deletion area", 3),
     "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
-    "hottest of AttnLRP": gain("maps", "AttnLRP", EVIDENCE, HOTTEST, 1),
-    "between attention and evidence": hottest_span,
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
     "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
     "correlation under a blur": of("what_if", EVIDENCE, CORRELATION, 2, fill="blur"),

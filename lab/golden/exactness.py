@@ -1,10 +1,9 @@
-"""How far a bundle's numbers are from those of the model's own library: the table of docs/explanations.md.
+"""How far a bundle's numbers are from those of the model's own library, for docs/explanations.md.
 
-`python -m lab.golden.exactness` writes it anew: it exports checkpoints of `make_checkpoints.py`, and the explaining
-graph of each bundle runs on the pixels of the library.
+`python -m lab.golden.exactness` prints it: it exports checkpoints of `make_checkpoints.py`, and the explaining graph
+of each bundle runs on the pixels of the library.
 """
 
-import re
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +22,6 @@ from tests.golden.test_checkpoints import FOLDER, load
 from tests.support.attention import pool_of
 from tests.support.engines import engine_of
 
-PAGE = Path("docs/explanations.md")
 CASES = {  # those whose maps a library can give, one for each way that tokens are mixed and read
     "huggingface-vit": "ViT, transformers",
     "huggingface-beit": "BEiT, relative biases, transformers",
@@ -78,9 +76,7 @@ def of_maps(outputs: Outputs, checkpoint: Checkpoint, expected: dict[str, np.nda
 
 def main() -> None:
     header = "| model and library | output | largest difference, relative | largest difference of a row of attention |"
-    table = "\n".join([header, "| --- | --- | --- | --- |", *rows()])
-    pattern = re.compile(r"(<!-- exactness -->\n).*?(<!-- /exactness -->)", re.DOTALL)
-    PAGE.write_text(pattern.sub(lambda match: f"{match[1]}{table}\n{match[2]}", PAGE.read_text()))
+    print(header, "| --- | --- | --- | --- |", *rows(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -75,7 +75,7 @@ def write_page() -> None:
             page.click(f"[data-sample={sample}]")
             page.locator(".queue .named").nth(place).wait_for()
         page.check("[value=evidence]")
-        page.select_option("[name=against]", label="bolt")
+        page.fill("[name=against]", "bolt")
         settle(page)
         page.evaluate("scrollTo(0, 0)")
         picture = Image.open(BytesIO(page.screenshot())).convert("RGB")

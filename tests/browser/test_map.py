@@ -31,8 +31,11 @@ def test_it_opens_on_the_evidence_for_the_top_label(looking):
     assert asked(looking)["method"] == "evidence"
     assert looking.locator("#saying").inner_text() == "Red patches speak for “star”, blue ones against it."
     assert looking.locator("#cropped").inner_text() == "The model saw 75 % of this image. The rest was cropped away."
-    high = served(looking, address(looking))["limits"][1]
-    assert looking.locator("#ramp").inner_text().split() == [f"−{significant(high)}", f"+{significant(high)}"]
+    numbers = served(looking, address(looking))
+    high = significant(numbers["limits"][1])
+    assert looking.locator("#ramp").inner_text().split("\n") == [f"−{high}", f"> +{high}"]
+    assert numbers["beyond"] == 1
+    assert looking.locator("#beyond").inner_text() == "1 of 64 numbers lies beyond the ends of the colours."
     assert looking.locator("#range").is_hidden()
     looking.click("#numbers summary")
     assert looking.locator("#range").inner_text().startswith("8 × 8 patches")
@@ -195,8 +198,9 @@ def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking
     box = near.locator("img").bounding_box()
     assert 0 < box["y"] < box["y"] + box["height"] < looking.viewport_size["height"]
     low, high = map(significant, served(looking, address(looking).split("?")[0] + "/wall?format=json")["limits"])
-    for bar in ("#ramp", "#wall-ramp"):
-        assert looking.locator(bar).get_attribute("aria-label") == f"Colour bar from {low} to {high}"
+    for bar, beyond in (("#ramp", ""), ("#wall-ramp", "> ")):
+        assert looking.locator(bar).get_attribute("aria-label") == f"Colour bar from {low} to {beyond}{high}"
+    assert looking.locator("#wall-status").inner_text().endswith(" of 1536 numbers lie beyond the ends of the colours.")
 
 
 def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visit):

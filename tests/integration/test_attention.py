@@ -38,9 +38,10 @@ def test_the_id_may_be_a_query_parameter(client, link):
 VARIANTS = {
     "": "method=rollout method=evidence method=positive_evidence method=evidence&label={second} "
     "method=evidence&against={second} layer=0 head=0 overlay=false alpha=0.9 colormap=inferno interpolation=nearest "
-    "interpolation=bicubic scale=percentile scale=shared scale=absolute colorbar=true threshold=0.3 threshold=0.6 "
-    "fade=true",
-    "/wall": "overlay=true overlay=true&alpha=0.9 colormap=magma interpolation=bicubic scale=percentile colorbar=true",
+    "interpolation=bicubic head=0&scale=min-max scale=percentile scale=shared scale=robust-shared scale=absolute "
+    "colorbar=true threshold=0.3 threshold=0.6 fade=false",
+    "/wall": "overlay=true overlay=true&alpha=0.9 colormap=magma interpolation=bicubic scale=min-max scale=percentile "
+    "colorbar=true",
 }
 
 
@@ -103,9 +104,9 @@ def test_parameters_out_of_range_are_422(client, link, call):
 
 def test_a_click_on_the_hottest_pixel_finds_the_head_with_the_largest_number(client, link):
     link += "/wall"
-    geometry = client.get(link, params={"format": "json"}).json()
+    geometry = client.get(link, params={"format": "json", "scale": "min-max"}).json()
     assert (geometry["layers"], geometry["heads"], geometry["grid"]) == (LAYERS, HEADS, list(GRID))
-    answer = client.get(link, params={"colormap": "gray"})
+    answer = client.get(link, params={"colormap": "gray", "scale": "min-max"})
     assert answer.headers["content-type"] == "image/png"
     picture = Image.open(BytesIO(answer.content)).convert("L")
     assert list(picture.size) == geometry["size"]
@@ -120,6 +121,16 @@ def test_a_click_on_the_hottest_pixel_finds_the_head_with_the_largest_number(cli
     numbers = np.load(BytesIO(client.get(link, params={"format": "npy"}).content), allow_pickle=False)
     assert found == np.unravel_index(numbers.argmax(), numbers.shape)[:2]
     assert [geometry["min"], geometry["max"]] == geometry["limits"] == [numbers.min(), numbers.max()]
+
+
+@pytest.mark.parametrize("call", ["?head=0&", "/wall?"])
+def test_numbers_say_what_the_usual_colours_cut_off(client, link, call):
+    answer, numbers = (client.get(f"{link}{call}format={kind}") for kind in ("json", "npy"))
+    values, said = np.load(BytesIO(numbers.content), allow_pickle=False), answer.json()
+    low, high = said["limits"]
+    assert (said["scale"], low, said["min"]) == ("robust", values.min(), values.min())
+    assert high < said["max"] == values.max()
+    assert said["beyond"] == (values > np.float32(high)).sum() > 0
 
 
 @pytest.mark.parametrize("method", ["rollout", "evidence"])

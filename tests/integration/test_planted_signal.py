@@ -127,7 +127,7 @@ def test_the_overlay_blends_it_with_the_upright_image(client, orientation, patch
     size = (176, 112)
     link = post(client, scene(size), orientation)
     head = next(head for head, planted in PLANTED.items() if planted == patch)
-    found = drawn(client, link, head, alpha="0.5")
+    found = drawn(client, link, head, alpha="0.5", fade="false")
     expected = 0.45 * (picture := np.asarray(scene(size)).astype(float))
     for patches, color in ((((0, 0), (2, 4)), UNLIT), ((patch, patch), LIT)):
         first, last = (place(size, p).astype(int) for p in patches)

@@ -42,7 +42,9 @@ class AttentionResponse(Chosen):
     values: list[float]  # row by row, unscaled
     min: float
     max: float
-    limits: tuple[float, float]  # the numbers of the first and the last colour of the PNG
+    scale: Scale
+    limits: tuple[float, float]  # the numbers of the first and the last colour of the PNG, by this scale
+    beyond: int  # patches whose numbers lie beyond these
     sum: float
     class_token_mass: float
     distillation_mass: float
@@ -55,7 +57,7 @@ class AttentionResponse(Chosen):
 class MapParameters(Choice, Style):
     """Which map, and how it looks."""
 
-    scale: Annotated[Scale, Field(description=OF_SCALE)] = "min-max"
+    scale: Annotated[Scale, Field(description=OF_SCALE)] = "robust"
     format: Annotated[Format | None, Field(description=OF_FORMAT)] = None
 
 
@@ -80,7 +82,7 @@ async def attention(
     choice: ChoiceQuery,
     style: Annotated[Style, Query()],
     id: str | None = None,
-    scale: Annotated[Scale, Query(description=OF_SCALE)] = "min-max",
+    scale: Annotated[Scale, Query(description=OF_SCALE)] = "robust",
     format: Annotated[Format | None, Query(description=OF_FORMAT)] = None,
 ) -> Response:
     """The image was classified before. The map is a PNG, raw numbers in JSON, or a NumPy array."""
@@ -154,7 +156,9 @@ def _renderer(
             values=values.ravel().tolist(),
             min=float(values.min()),
             max=float(values.max()),
+            scale=scale,
             limits=ends,
+            beyond=ends.beyond(values),
             sum=float(values.sum(dtype=np.float64)),
             class_token_mass=shown.masses["class"],
             distillation_mass=shown.masses["distillation"],

@@ -33,7 +33,9 @@ class WallResponse(ImageAnswer):
     size: tuple[int, int]  # width, height of the sheet without a colour bar
     min: float  # of all maps
     max: float
-    limits: tuple[float, float]  # the numbers that the first and the last colour stand for
+    scale: Scale
+    limits: tuple[float, float]  # the numbers of the first and the last colour, by this scale
+    beyond: int  # patches of all maps whose numbers lie beyond these
 
 
 router = APIRouter(tags=["maps"], route_class=CheckedRoute)
@@ -56,7 +58,7 @@ async def wall(
     colormap: Colormap = "viridis",
     interpolation: Annotated[Interpolation, Query(description="nearest shows each patch as a square")] = "nearest",
     colorbar: Annotated[bool, Query(description="Draw a colour bar with the raw numbers at the right")] = False,
-    scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "min-max",
+    scale: Annotated[Scale, Query(description="Which numbers get the first and the last colour")] = "robust",
     format: Annotated[Format | None, Query(description="Overrides the Accept header")] = None,
 ) -> Response:
     """Return the maps of all layers (down) and heads (across) on one scale: as PNG, as a NumPy array, or the layout."""
@@ -81,7 +83,9 @@ async def wall(
                 grid=(rows, columns),
                 min=float(maps.min()),
                 max=float(maps.max()),
+                scale=scale,
                 limits=ends,
+                beyond=ends.beyond(maps),
                 **sheet._asdict(),
             )
             return answer.model_dump_json().encode()

@@ -23,7 +23,6 @@ from model.progress import bars
 MOST = 24
 SIDE = 256  # pixels of the longer side of an image
 GAP = 6
-STYLE = Style(overlay=True, alpha=0.6, colormap=None, interpolation="bilinear", colorbar=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +72,8 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Prepa
     evidence = (maps.evidence[0] - maps.evidence[1]).sum(axis=0)[first:].reshape(grid)
     rollout = maps.rollout[first:].reshape(grid)
     drawn = [
-        draw(evidence, image, STYLE, limits(evidence, evidence, "min-max", signed=True)),
-        draw(rollout, image, STYLE, limits(rollout, rollout, "min-max", signed=False)),
+        draw(evidence, image, Style(), limits(evidence, evidence, "robust", signed=True)),
+        draw(rollout, image, Style(), limits(rollout, rollout, "robust", signed=False)),
     ]
     return Mistake(
         file=str(judged.files[place]),

@@ -28,7 +28,7 @@ def prepared(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Prepar
 
 
 def style(**changes) -> Style:
-    return Style(**{"overlay": False, "alpha": 0.5, "interpolation": "nearest", **changes})
+    return Style(**{"overlay": False, "fade": False, "alpha": 0.5, "interpolation": "nearest", **changes})
 
 
 def pixels(values, image, signed=False, **changes) -> np.ndarray:
@@ -58,11 +58,12 @@ def test_overlay_blends_inside_and_darkens_outside(encode):
 
 
 @pytest.mark.parametrize(
-    ("signed", "fade", "left"), [(False, False, 1), (True, False, 0), (False, True, 0.35), (True, True, 0.35)]
+    ("signed", "fade", "alpha", "left"),
+    [(False, False, 0, 1), (True, False, 0, 0), (False, True, 0, 1), (False, True, 0.8, 0.36), (True, True, 0.8, 0.2)],
 )
-def test_an_image_is_pale_under_a_map_that_fades_and_else_grey_under_a_signed_one(encode, signed, fade, left):
+def test_an_image_is_pale_under_a_map_that_fades_and_else_grey_under_a_signed_one(encode, signed, fade, alpha, left):
     red = prepared(encode, color="red")
-    drawn = pixels([[0.0, 0.0]], red, signed=signed, overlay=True, fade=fade, alpha=0.0).astype(int)
+    drawn = pixels([[0.0, 0.0]], red, signed=signed, overlay=True, fade=fade, alpha=alpha).astype(int)
     assert np.ptp(drawn[20, 30]) == pytest.approx(255 * left, abs=5)
 
 
@@ -70,8 +71,8 @@ def test_an_image_is_pale_under_a_map_that_fades_and_else_grey_under_a_signed_on
 def test_a_fading_map_is_clear_where_it_is_weak(encode, values, signed):
     orange = prepared(encode, color="orange")
     faded, image, even = (
-        pixels(values, orange, signed=signed, overlay=True, **changes)
-        for changes in ({"fade": True}, {"fade": True, "alpha": 0.0}, {"alpha": 1.0})
+        pixels(numbers, orange, signed=signed, overlay=True, **changes)
+        for numbers, changes in ((values, {"fade": True}), ([[0, 0]], {"fade": True}), (values, {"alpha": 1.0}))
     )
     assert (faded[:, 10:30] == image[:, 10:30]).all()
     assert np.abs(faded[5, 45] - (image[5, 45] / 2 + even[5, 45] / 2)).max() <= 1.5

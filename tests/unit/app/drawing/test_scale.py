@@ -1,15 +1,17 @@
 """app/drawing/scale.py: which numbers are at the ends of the colours."""
 
+from typing import get_args
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from app.drawing.scale import limits
+from app.drawing.scale import Scale, limits
 
 MAPS = arrays(np.float32, (3, 5), elements=st.floats(allow_nan=False, allow_infinity=False, width=32))
-SCALES = st.sampled_from(["min-max", "percentile", "shared", "absolute"])
+SCALES = st.sampled_from(get_args(Scale))
 
 
 @given(MAPS, MAPS, SCALES, st.booleans())
@@ -53,9 +55,13 @@ ALONE = np.eye(1, 196, dtype=np.float32) * MOST
         (OUTLIER, "percentile", False, pytest.approx((0.01, 0.99), abs=3e-3)),
         (ALONE, "percentile", False, (0, MOST)),  # percentiles without a range give way to the whole range
         (-ALONE, "percentile", True, (-MOST, MOST)),
+        (OUTLIER, "robust", False, pytest.approx((0, 1.31), abs=3e-3)),  # a third beyond the 98th percentile
+        (-OUTLIER, "robust", True, pytest.approx((-1.31, 1.31), abs=3e-3)),
+        (OUTLIER[:-1], "robust", False, (0, 1)),  # without an outlier, what min-max gives
+        (ALONE, "robust", False, (0, MOST)),
         (OUTLIER, "absolute", False, (0, 1)),
         (OUTLIER, "absolute", True, (-1, 1)),
     ],
 )
-def test_percentiles_are_not_moved_by_an_outlier_and_absolute_looks_at_no_number(values, scale, signed, ends):
+def test_an_outlier_moves_neither_percentiles_nor_robust_ends_nor_absolute_ones(values, scale, signed, ends):
     assert limits(values, values, scale, signed=signed) == ends

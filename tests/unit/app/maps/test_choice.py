@@ -1,6 +1,5 @@
 """app/maps/choice.py: which numbers a request gets."""
 
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -38,9 +37,14 @@ def random_maps() -> Maps:
 
 MAPS = random_maps()
 ROWS = MAPS.attention
-BY_METHOD = pytest.mark.parametrize(
-    ("method", "part"), [("evidence", np.asarray), ("positive_evidence", partial(np.maximum, 0))]
-)  # and the part of the evidence that it shows
+
+
+def agreed(evidence: np.ndarray) -> np.ndarray:
+    """What positive evidence shows of evidence, whose last axis are all tokens or the patches."""
+    return np.maximum(evidence, 0) * MAPS.rollout[-evidence.shape[-1] :]
+
+
+BY_METHOD = pytest.mark.parametrize(("method", "part"), [("evidence", np.asarray), ("positive_evidence", agreed)])
 
 
 def chosen(method: str = "class_token", **choice: str) -> AttentionMap:
