@@ -6,7 +6,7 @@ from unittest.mock import Mock
 import pytest
 
 from app.inference import model as module
-from app.inference.engine import GRAPHS, Plan
+from app.inference.engine import GRAPHS, Engine, Plan
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.settings import DEMO_BUNDLE
@@ -141,9 +141,14 @@ def test_batches_that_the_memory_does_not_hold_are_never_run(model, growing, cap
     assert (line.levelname, words in line.message) == (level, True), line.message
 
 
+@pytest.fixture(scope="module")
+def streamed() -> Engine:
+    return engine_of(DEMO_BUNDLE, "openvino with streams")
+
+
 @pytest.fixture
-def streams() -> Watched:
-    return Watched(engine_of(DEMO_BUNDLE, "openvino with streams"))
+def streams(streamed) -> Watched:
+    return Watched(streamed)
 
 
 @pytest.fixture
