@@ -40,6 +40,7 @@ class Backend:
         self.intake = open_intake(settings=settings, spec=self.bundle.manifest.image)
         self.batcher = Batcher()
         self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
+        self.metrics.cpu.others = lambda: self.intake.pool.processes().all
         self._rest_is_loaded = Event()
         of_store = settings.store_max_bytes if settings.store == "memory" else 0
         opening = partial(

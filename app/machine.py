@@ -54,6 +54,15 @@ def resident_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * (int(resident) - int(shared))
 
 
+def cpu_seconds(process: int) -> float:
+    """Processor time of a process and of its children that have ended; 0 without such a process, or without /proc."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # utime to cstime of proc_pid_stat(5)
+
+
 def _limits(controller: str, file: str) -> list[str]:
     """The texts of this file in the own control group and in all above it, whose limits hold too."""
     files = [group / file for group in _groups(controller)]

@@ -160,7 +160,11 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         gauge.set_function(lambda: backend.batcher.waiting)
     for gauge in (metrics.images_in_progress, metrics.queue_images):
         gauge.set_function(lambda: admission.images + backend.intake.pool.lanes.large)
-    metrics.expect((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods)
+    metrics.expect(
+        routes=((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods),
+        labels=manifest.labels,
+        keys=keys.names,
+    )
     known = {"name": manifest.name, "digest": bundle.digest, "precision": manifest.precision}
     metrics.model.info({**known, "provider": model.engine.provider, "version": VERSION})
     log.info("serving %s (%s)", manifest.name, bundle.digest[:12])

@@ -57,10 +57,10 @@ def errors_table() -> str:
 
 
 def alerts_table() -> str:
-    (group,) = yaml.safe_load(Path("docker/kubernetes/monitoring/alerts.yaml").read_text())["spec"]["groups"]
+    groups = yaml.safe_load(Path("docker/kubernetes/monitoring/alerts.yaml").read_text())["spec"]["groups"]
     return table([
         {"alert": rule["alert"], "for": rule.get("for", "at once"), "because": " ".join(rule["annotations"].values())}
-        for rule in group["rules"]
+        for group in groups for rule in group["rules"] if "alert" in rule
     ])  # fmt: skip
 
 

@@ -152,6 +152,8 @@ class ImageRequest:
             outcomes = [_from_curl_d(*pair) for pair in zip(images, outcomes, strict=True)]
         for outcome in outcomes:
             services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()
+            if isinstance(outcome, Processed) and services.scoring.labels:
+                services.metrics.answered(*services.scoring.best(outcome.logits))
         if access_log.isEnabledFor(logging.INFO):
             pairs = zip(images, outcomes, strict=True)
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]

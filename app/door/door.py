@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 @dataclass
 class Door:
-    """ASGI middleware. Sets `request_id` and `deadline` in the RequestState, and needs its `stages`.
+    """ASGI middleware. Sets `request_id`, `key` and `deadline` in the RequestState, and needs its `stages`.
 
     It decides by the path below VIT_ROOT_PATH.
     """
@@ -65,7 +65,7 @@ class Door:
             preflight = self.cors.is_preflight(request)
             check_port(request, metrics_port=self.settings.metrics_port)
             if not preflight:  # browsers send no key with it
-                self.keys.check(request)
+                state.key = self.keys.check(request)
             state.deadline = deadline(request, max_s=self.settings.request_timeout_s)
             check_room(request, state, admission=self.admission)
             self._bodies.check(request)

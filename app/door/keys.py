@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from pathlib import Path
 
 from starlette.requests import HTTPConnection
@@ -16,16 +16,19 @@ from app.settings import Settings
 log = logging.getLogger(__name__)
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
-_TOKEN = re.compile(r"[A-Za-z0-9._~+/-]+=*")  # token68 of RFC 9110, 11.2
+UNNAMED = "unnamed"
+# A name, and token68 of RFC 9110, 11.2. That has = at its end only, so what follows a = with more than = is a key.
+_ENTRY = re.compile(r"(?:([A-Za-z0-9_.-]{1,32})=)?([A-Za-z0-9._~+/-]+=*)")
 
 
-def read_keys(listed: str | None, file: Path | None) -> list[str]:
-    """Keys from a comma separated list and from a file with one per line; None where that is not set.
+def read_keys(listed: str | None, file: Path | None) -> dict[str, str]:
+    """The name of each key, from a comma separated list and from a file with one per line; None where that is not set.
+    An entry is a key, or name=KEY.
 
     Raises CannotStart, also for one that is set and has no key: without keys the service would be open.
     """
-    keys = [key.strip() for key in (listed or "").split(",")]
-    if listed is not None and not any(keys):
+    entries = [entry.strip() for entry in (listed or "").split(",")]
+    if listed is not None and not any(entries):
         raise CannotStart("VIT_API_KEYS has no key. To serve without keys, do not set it.")
     if file is not None:
         try:
@@ -34,34 +37,43 @@ def read_keys(listed: str | None, file: Path | None) -> list[str]:
             raise CannotStart("VIT_API_KEYS_FILE cannot be read.") from None
         if not any(lines):
             raise CannotStart("VIT_API_KEYS_FILE has no key. To serve without keys, do not set it.")
-        keys += lines
-    keys = [key for key in keys if key]
-    if not all(_TOKEN.fullmatch(key) for key in keys):
-        raise CannotStart("An API key consists of letters, digits and . _ ~ + / -, with = at its end only.")
-    return keys
+        entries += lines
+    names: dict[str, str] = {}
+    for entry in filter(None, entries):
+        found = _ENTRY.fullmatch(entry)
+        if not found:
+            raise CannotStart(
+                "An API key consists of letters, digits and . _ ~ + / -, with = at its end only. "
+                "Its name, as in name=KEY, consists of at most 32 letters, digits and . _ -."
+            )
+        names[found[2]] = found[1] or UNNAMED
+    return names
 
 
 class ApiKeys:
     """Without keys every request passes. Several keys allow rotation: add the new one, then remove the old one."""
 
-    def __init__(self, keys: Iterable[str], *, metrics_port: int) -> None:
-        self._digests = [_digest(key) for key in keys]
+    def __init__(self, names: Mapping[str, str], *, metrics_port: int) -> None:
+        """`names` has the name of each key."""
+        self._digests = [_digest(key) for key in names]
+        self.names = list(names.values())
         self._open_metrics = bool(metrics_port)  # the network keeps strangers from a port of its own
 
     def __bool__(self) -> bool:
         return bool(self._digests)
 
-    def check(self, request: HTTPConnection) -> None:
-        """Raises Unauthorized."""
+    def check(self, request: HTTPConnection) -> str | None:
+        """The name of the key, or None where none is needed. Raises Unauthorized."""
         path = request.scope["path"]
         if not self._digests or is_public(request.scope["method"], path) or (path == METRICS and self._open_metrics):
-            return
+            return None
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         given = [token.strip() if scheme.lower() == "bearer" else "", request.headers.get("X-API-Key", "")]
         # Every pair is compared, each in constant time, so the time taken reveals nothing about a key.
         matches = [hmac.compare_digest(_digest(key), known) for key in given for known in self._digests]
         if not any(matches):
             raise Unauthorized("Send an API key as Authorization: Bearer or as X-API-Key.")
+        return self.names[matches.index(True) % len(self.names)]  # of `given`, each has met all names
 
 
 def open_keys(settings: Settings) -> ApiKeys:

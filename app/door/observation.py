@@ -63,7 +63,9 @@ class Observation:
         status, problem = state.status or UNANSWERED, state.problem
         if state.refusal:
             status, problem = int(state.refusal.status), state.refusal.kind
-        self.metrics.request_ended(method=method, route=route, status=status, seconds=seconds, problem=problem)
+        self.metrics.request_ended(
+            method=method, route=route, status=status, seconds=seconds, problem=problem, key=state.key
+        )
         level = logging.DEBUG if route in POLLED else logging.INFO
         if access_log.isEnabledFor(level):
             facts = {
@@ -71,6 +73,7 @@ class Observation:
                 "route": route,
                 "status": status,
                 "duration_ms": round(1000 * seconds, 3),
+                **({"key": state.key} if state.key else {}),
                 **({"problem": problem} if problem else {}),
                 **({"images": state.images} if state.images else {}),
             }

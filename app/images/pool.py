@@ -45,6 +45,10 @@ class Processes(NamedTuple):
     fork_server: int
     workers: tuple[int, ...]
 
+    @property
+    def all(self) -> tuple[int, ...]:
+        return (self.fork_server, *self.workers)
+
 
 @dataclass(kw_only=True, eq=False)
 class WorkerPool:

@@ -39,6 +39,15 @@ class Scoring:
         """Probabilities (classes,) of logits (classes,)."""
         return scores(logits, self.kind, self.temperature)
 
+    def best(self, logits: Logits) -> tuple[int, float]:
+        """The most likely class of logits (classes,), at least one, and its score: `rank` of one, in a fraction of its
+        time, and in the precision of the logits.
+        """
+        index = int(logits.argmax())
+        if self.kind == "sigmoid":
+            return index, float(scores(logits[index], self.kind, self.temperature))
+        return index, 1 / float(np.add.reduce(np.exp((logits - logits[index]) / self.temperature)))
+
     def predictions(self, scores: Scores, classes: Iterable[int]) -> list[Prediction]:
         """The predictions of `classes`, in their order, from the scores (classes,) of all."""
         return [Prediction(label=self.labels[i], index=int(i), score=digits(scores[i])) for i in classes]

@@ -5,7 +5,8 @@ therefore there from the start, as 0.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import get_args
 
@@ -14,11 +15,14 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from app.errors import Overloaded, UnusableImage
+from app.machine import cpu_seconds
 from app.telemetry.logs import dropped_lines
 from app.telemetry.stages import Stage
+from app.telemetry.top_labels import TopLabels
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+SCORES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LOOP_INTERVAL_S = 0.25
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other method counts as OTHER
@@ -31,6 +35,8 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         registry.register(DroppedLines())
+        self.cpu = CpuSeconds()
+        registry.register(self.cpu)
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         seconds = partial(Histogram, buckets=SECONDS, registry=registry)
         self.model = Info("vit_model", "The model that is served, and the device that it runs on", registry=registry)
@@ -39,10 +45,16 @@ class Metrics:
         self.in_flight = gauge("vit_requests_in_flight", "Requests being answered")
         self._problems = counter("vit_problems", "Requests answered with a problem", ["kind"])
         self._problems.labels(Overloaded.kind)
+        self._key_requests = counter("vit_key_requests", "Requests that brought a key, by its name", ["key"])
         # classified, embedded, abandoned, or the kind of the problem
         self.images = counter("vit_images", "Images by outcome", ["outcome"])
         for outcome in ("classified", "embedded", UnusableImage.kind):
             self.images.labels(outcome)
+        self._label_counter = counter("vit_top_labels", "Images by their most likely label", ["label"])
+        self._top_labels = TopLabels(self._label_counter, ())
+        self._top_scores = Histogram(
+            "vit_top_score", "Score of an image's most likely label", buckets=SCORES, registry=registry
+        )
         stage_seconds = seconds("vit_stage_seconds", "Time of an image in a stage", ["stage"])
         self._stages = {stage: stage_seconds.labels(stage) for stage in STAGES}
         self._batches = Histogram(
@@ -59,18 +71,32 @@ class Metrics:
         self.breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
         self.loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")
 
-    def expect(self, routes: Iterable[tuple[str, str]]) -> None:
-        """Begin to count the faults of each method and route, and of requests without a route."""
+    def expect(self, *, routes: Iterable[tuple[str, str]], labels: Sequence[str], keys: Iterable[str]) -> None:
+        """Begin to count the faults of each method and route, and of requests without a route; the labels of the model
+        (classes,); and the names of keys.
+        """
         for method, route in (*routes, *((method, "unmatched") for method in METHODS)):
             self._requests.labels(method, route, "500")
+        self._top_labels = TopLabels(self._label_counter, labels)
+        for key in keys:
+            self._key_requests.labels(key)
 
-    def request_ended(self, *, method: str, route: str, status: int, seconds: float, problem: str | None) -> None:
-        """`route` is the path's template: clients can make up any number of paths."""
+    def request_ended(
+        self, *, method: str, route: str, status: int, seconds: float, problem: str | None, key: str | None
+    ) -> None:
+        """`route` is the path's template: clients can make up any number of paths. `key` is the name of the key."""
         self.in_flight.dec()
         self._requests.labels(method if method in METHODS else "OTHER", route, str(status)).inc()
         self._request_seconds.labels(route).observe(seconds)
         if problem:
             self._problems.labels(problem).inc()
+        if key:
+            self._key_requests.labels(key).inc()
+
+    def answered(self, index: int, score: float) -> None:
+        """The class of an image's most likely label, and its score. Belongs to the event loop."""
+        self._top_labels.count(index)
+        self._top_scores.observe(score)
 
     def stage(self, stage: Stage, seconds: float) -> None:
         self._stages[stage].observe(seconds)
@@ -86,6 +112,25 @@ class Metrics:
 class DroppedLines(Collector):
     def collect(self) -> Iterator[CounterMetricFamily]:
         yield CounterMetricFamily("vit_log_lines_dropped", "Log lines that nothing read", value=dropped_lines())
+
+
+class CpuSeconds(Collector):
+    """Processor time of this process, of children that have ended, and of the processes that `others` names.
+
+    It never falls, as it would where a process ends without a parent: Prometheus would take that for a restart.
+    """
+
+    def __init__(self) -> None:
+        self.others: Callable[[], Iterable[int]] = tuple
+        self._seconds = 0.0
+
+    def collect(self) -> Iterator[CounterMetricFamily]:
+        user, system, of_children, system_of_children, _ = os.times()
+        now = user + system + of_children + system_of_children + sum(map(cpu_seconds, self.others()))
+        self._seconds = max(self._seconds, now)
+        yield CounterMetricFamily(
+            "vit_cpu_seconds", "Processor time of the service and its decoders", value=self._seconds
+        )
 
 
 async def watch_event_loop(observe: Callable[[float], None]) -> None:

@@ -20,6 +20,7 @@ class RequestState:
     refusal: ServiceError | None = None  # the client's answer, because its body was not valid HTTP
     stages: Stages = field(init=False)
     request_id: str = ""  # none yet
+    key: str | None = None  # the name of the API key that it brought
     deadline: float = math.inf  # seconds of time.monotonic
     images: list[dict[str, object]] = field(default_factory=list)  # facts of each, for the log
     status: int | None = None  # once the answer has begun

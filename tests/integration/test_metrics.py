@@ -52,6 +52,18 @@ def test_images_are_counted_by_outcome(client, counted, star):
         assert counted("vit_images_total", outcome=outcome) == 1, outcome
 
 
+def test_an_images_most_likely_label_and_its_score_are_counted(client, counted, star):
+    for path in ("/classify", "/embed", "/attention"):
+        client.post(path, files=[("image", star)])
+    assert counted("vit_top_labels_total", label="star") == counted("vit_top_score_count") == 3
+    assert counted("vit_top_score_bucket", le="0.9") == 0
+
+
+def test_processor_time_includes_that_of_the_decoders(client):
+    found = samples(client)
+    assert found[("vit_cpu_seconds_total",)] > found[("process_cpu_seconds_total",)] + 0.05
+
+
 def test_images_of_a_client_that_disconnects_are_counted(client, counted, star, hang_up):
     assert hang_up(client.app, "/classify", star) == 499
     assert counted("vit_images_total", outcome="abandoned") == 1

@@ -43,7 +43,7 @@ class Guarded:
         self.door = Door(
             self.app,
             settings=self.settings,
-            keys=ApiKeys(self.keys, metrics_port=9000),
+            keys=ApiKeys(dict.fromkeys(self.keys, "unnamed"), metrics_port=9000),
             cors=Cors(self.settings.cors_origins),
             admission=admission,
             model="a digest",

@@ -7,7 +7,7 @@ from app.door.keys import ApiKeys, open_keys, read_keys
 from app.errors import CannotStart, Unauthorized
 from app.settings import Settings
 
-KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)
+KEYS = ApiKeys({"old-key": "unnamed", "new.key~2==": "team"}, metrics_port=0)
 
 
 @pytest.mark.parametrize(
@@ -22,17 +22,18 @@ KEYS = ApiKeys(["old-key", "new.key~2=="], metrics_port=0)
         {"authorization": "old-key"},
         {"x_api_key": ""},
         {"x_api_key": "old-key,new.key~2=="},
+        {"x_api_key": "team=new.key~2=="},
         {"x_api_key": "\xff\xfe"},
     ],
 )
 def test_each_of_the_keys_is_accepted_and_any_other_refused(request_of, headers):
-    for right in (
-        {"authorization": "Bearer old-key"},
-        {"authorization": "bearer new.key~2=="},
-        {"x_api_key": "new.key~2=="},
-        {"authorization": "Basic b2xk", "x_api_key": "old-key"},
+    for right, name in (
+        ({"authorization": "Bearer old-key"}, "unnamed"),
+        ({"authorization": "bearer new.key~2=="}, "team"),
+        ({"x_api_key": "new.key~2=="}, "team"),
+        ({"authorization": "Basic b2xk", "x_api_key": "old-key"}, "unnamed"),
     ):
-        KEYS.check(request_of("/classify", "POST", **right))
+        assert KEYS.check(request_of("/classify", "POST", **right)) == name
     with pytest.raises(Unauthorized) as refused:
         KEYS.check(request_of("/classify", "POST", **headers))
     assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
@@ -40,18 +41,33 @@ def test_each_of_the_keys_is_accepted_and_any_other_refused(request_of, headers)
 
 def test_public_paths_need_no_key_nor_metrics_at_a_port_of_their_own_and_without_keys_nothing(request_of):
     KEYS.check(request_of("/livez"))  # test_paths.py has the public ones
-    ApiKeys(["a"], metrics_port=9000).check(request_of("/metrics", port=9000))
+    ApiKeys({"a": "unnamed"}, metrics_port=9000).check(request_of("/metrics", port=9000))
     with pytest.raises(Unauthorized):
         KEYS.check(request_of("/metrics"))
-    no_keys = ApiKeys([], metrics_port=0)
+    no_keys = ApiKeys({}, metrics_port=0)
     no_keys.check(request_of("/classify", "POST"))
     assert (bool(no_keys), bool(KEYS)) == (False, True)
 
 
 def test_keys_come_from_a_list_and_a_file(tmp_path):
-    (tmp_path / "keys").write_text("\ufeffthree\n\n  four  \n")  # editors on Windows write its mark
-    assert read_keys("one, two,", tmp_path / "keys") == ["one", "two", "three", "four"]
-    assert read_keys(None, None) == []
+    (tmp_path / "keys").write_text("\ufeffthree\n\n  c.3=four  \n")  # editors on Windows write its mark
+    found = {"one": "unnamed", "two": "b-2", "three": "unnamed", "four": "c.3"}
+    assert read_keys("one, b-2=two,", tmp_path / "keys") == found
+    assert read_keys(None, None) == {}
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "name"),
+    [
+        ("key=", "key=", "unnamed"),
+        ("key==", "key==", "unnamed"),
+        ("name=key=", "key=", "name"),
+        (f"{32 * 'n'}=key", "key", 32 * "n"),
+        ("k+/~=", "k+/~=", "unnamed"),
+    ],
+)
+def test_what_ends_a_key_begins_none(entry, key, name):
+    assert read_keys(entry, None) == {key: name}
 
 
 @pytest.mark.parametrize(
@@ -60,6 +76,7 @@ def test_keys_come_from_a_list_and_a_file(tmp_path):
         *((listed, b"key", r"VIT_API_KEYS has no key\. To serve without") for listed in ("", " ", ",", " , ")),
         ("two words", b"key", "An API key consists of"),
         ("schlüssel", b"key", "An API key consists of"),
+        *((entry, b"key", "An API key consists of") for entry in ("a/b=key", f"{33 * 'n'}=key", "a=b=key", "=key")),
         (None, None, "VIT_API_KEYS_FILE cannot be read"),
         (None, b"\xff\xfe", "VIT_API_KEYS_FILE cannot be read"),
         (None, b"", "VIT_API_KEYS_FILE has no key"),

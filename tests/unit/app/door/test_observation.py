@@ -46,13 +46,13 @@ def client(metrics) -> TestClient:
     door = Door(
         Starlette(routes=routes),
         settings=Settings(root_path="/vit"),
-        keys=ApiKeys((), metrics_port=0),
+        keys=ApiKeys({"secret": "team"}, metrics_port=0),
         cors=Cors(()),
         admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()),
         model="a digest",
     )
     app = Observation(door, metrics=metrics, root_path="/vit")
-    return TestClient(app, raise_server_exceptions=False)
+    return TestClient(app, raise_server_exceptions=False, headers={"X-API-Key": "secret"})
 
 
 @pytest.fixture(autouse=True)
@@ -96,7 +96,14 @@ def test_each_request_has_one_log_line(client, caplog):
     (line,) = [line for line in caplog.records if line.name == "app.access"]
     assert line.getMessage() == "GET /things/{id} 200"
     assert line.fields.pop("duration_ms") > 0
-    assert line.fields == {"method": "GET", "route": "/things/{id}", "status": 200, "images": [{"sha256": "abc"}]}
+    images = [{"sha256": "abc"}]
+    assert line.fields == {"method": "GET", "route": "/things/{id}", "status": 200, "key": "team", "images": images}
+
+
+def test_requests_are_counted_by_the_name_of_their_key(client, metrics):
+    for path, key in (("/things/1", "secret"), ("/refused", "secret"), ("/things/1", "wrong"), ("/readyz", "secret")):
+        client.get(path, headers={"X-API-Key": key})
+    assert metrics.registry.get_sample_value("vit_key_requests_total", {"key": "team"}) == 2
 
 
 def test_probes_are_logged_at_debug_only(client, metrics, caplog):

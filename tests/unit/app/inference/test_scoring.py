@@ -22,6 +22,14 @@ def test_sigmoid_scores_each_label_on_its_own(z):
     assert p[0] == pytest.approx(scores(z[:1], "sigmoid")[0])
 
 
+@given(logits, st.sampled_from(["softmax", "sigmoid"]), st.sampled_from([0.5, 1.0, 3.0]))
+def test_the_best_is_the_first_of_the_ranking(z, kind, temperature):
+    z = z.astype(np.float32)
+    judge = scoring(len(z), kind, temperature)
+    (first,) = judge.rank(z, top_k=1)
+    assert judge.best(z) == (first.index, pytest.approx(first.score, rel=1e-5))
+
+
 def test_known_values():
     assert scores(np.log(np.array([1.0, 3.0])), "softmax").tolist() == pytest.approx([0.25, 0.75])
     assert scores(np.array([0.0, np.log(3)]), "sigmoid").tolist() == pytest.approx([0.5, 0.75])

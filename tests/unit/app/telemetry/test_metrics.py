@@ -1,7 +1,10 @@
 import asyncio
+import os
 import re
 import time
 from pathlib import Path
+
+import pytest
 
 from app.telemetry.metrics import LOOP_INTERVAL_S, Metrics, watch_event_loop
 
@@ -12,8 +15,39 @@ def value(metrics: Metrics, name: str, **labels: str) -> float | None:
 
 def test_an_unknown_method_makes_no_new_series(metrics):
     for word in ("FOO", "BAR"):
-        metrics.request_ended(method=word, route="/classify", status=405, seconds=0.02, problem=None)
+        metrics.request_ended(method=word, route="/classify", status=405, seconds=0.02, problem=None, key=None)
     assert value(metrics, "vit_requests_total", method="OTHER", route="/classify", status="405") == 2
+
+
+def test_labels_are_counted_from_the_start_and_fifty_of_many_under_their_names(metrics):
+    metrics.expect(routes=(), labels=("crane", "star", "crane"), keys=())
+    assert value(metrics, "vit_top_labels_total", label="star") == 0
+    for index in (0, 2):
+        metrics.answered(index, 0.97)
+    assert value(metrics, "vit_top_labels_total", label="crane") == 2
+    assert value(metrics, "vit_top_score_bucket", le="0.95") == 0
+    assert value(metrics, "vit_top_score_bucket", le="0.99") == 2
+
+    many = Metrics()
+    many.expect(routes=(), labels=[f"label {index}" for index in range(1000)], keys=())
+    for index in [*range(999, -1, -1), 999]:
+        many.answered(index, 0.5)
+    (found,) = (family for family in many.registry.collect() if family.name == "vit_top_labels")
+    counts = {s.labels["label"]: s.value for s in found.samples if s.name.endswith("_total")}
+    assert len(counts) == 51
+    assert (counts["other"], counts["label 999"], counts["label 950"]) == (950, 2, 1)
+
+
+def test_processor_time_includes_other_processes_and_never_falls(metrics):
+    def spent() -> float:
+        return value(metrics, "vit_cpu_seconds_total") - sum(os.times()[:4])
+
+    assert spent() == pytest.approx(0, abs=0.3)
+    metrics.cpu.others = lambda: (0, *[os.getpid()] * 3)  # 0: none
+    assert spent() == pytest.approx(3 * sum(os.times()[:4]), abs=0.3)
+    before = value(metrics, "vit_cpu_seconds_total")
+    metrics.cpu.others = tuple
+    assert value(metrics, "vit_cpu_seconds_total") == before
 
 
 def test_gauges_are_read_when_prometheus_reads_them(metrics):
