@@ -113,8 +113,11 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
         output.finish()
         if options.least_sure:
             count, folder = options.least_sure
-            sure = {image: best.score for image in images if (best := output.best.get(image))}
-            _copy(bulk, nsmallest(count, sure, key=sure.__getitem__), folder, root, concurrency=options.concurrency)
+            scores = {image: best.score for image in images if (best := output.best.get(image))}
+            least = nsmallest(count, scores, key=scores.__getitem__)
+            _copy(bulk, least, folder, root, concurrency=options.concurrency)
+            if least:
+                tell(f"least sure: {len(least)} in {folder}, with scores up to {scores[least[-1]]:.2g}")
     return _outcome(options, images, output, sent=len(left))
 
 
@@ -134,7 +137,7 @@ def _outcome(options: argparse.Namespace, images: list[str], output: Output, *, 
         tell("no image is of this --part")
     elif not sent:
         counts = f"{len(images) - failed} named, {failed} unusable"
-        tell(f"{len(images)} already in {options.out} ({counts}); no image was sent")
+        tell(f"{len(images)} already in {options.out} ({counts}); none was left to send")
     elif failed:
         tell(f"{failed} of {len(images)} images could not be used")
     if labels := Counter(best.label for best in bests if best and best.label):

@@ -31,7 +31,7 @@ def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
             names = [os.fsdecode(name) for name in data.split(b"\0" if b"\0" in data else b"\n")]
         for name in filter(None, names):
             found |= dict.fromkeys(_files(name, other))
-    if types := Counter(Path(name).suffix.lower() for name in other - found.keys()):
+    if types := Counter(sorted(Path(name).suffix.lower() for name in other - found.keys())):
         counts = (f"{count:,} {suffix or 'without a suffix'}" for suffix, count in types.most_common())
         tell(f"left out: {', '.join(counts)}")
     if not found:

@@ -75,7 +75,7 @@ def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, image
     asked = len(service.asked)
     assert run(service, images) == (1, named(images) | refused)
     assert "10 already in " in (said := capsys.readouterr().err)
-    assert "out.csv (8 named, 2 unusable); no image was sent" in said
+    assert "out.csv (8 named, 2 unusable); none was left to send" in said
     assert [images for _, images, _ in service.asked[asked:]] == [[]]  # the model
 
 
@@ -107,7 +107,7 @@ def test_results_stand_in_the_order_of_the_images_and_none_is_lost_if_the_run_en
     assert [*run(service, images)[1]] == [f"{i}.png" for i in range(10)]
 
 
-def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_path):
+def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_path, capsys):
     service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
 
     def outcome(image):
@@ -118,6 +118,7 @@ def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_p
     assert run(service, images) == (0, named(images))
     asked = len(service.asked)
     assert run(service, images, "--least-sure", "2", str(tmp_path / "odd")) == (0, named(images))
+    assert f"least sure: 2 in {tmp_path}/odd, with scores up to 0.08\n" in capsys.readouterr().err
     found = {path.name: path.read_bytes() for path in (tmp_path / "odd").iterdir()}
     assert found == {"4.png": b"4.png", "4.png.png": b"drawn", "5.png": b"5.png", "5.png.png": b"drawn"}
     sent = [(path, sent) for path, sent, _ in service.asked[asked:] if sent]

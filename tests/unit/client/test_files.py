@@ -82,7 +82,7 @@ def test_what_is_left_out_is_counted_by_suffix(folder, capsys):
     for name in ("more.TXT", "x.heic", "README", "below/named.txt"):
         (folder / name).touch()
     image_files([".", "below", "below/named.txt"], stdin=io.BytesIO())
-    assert capsys.readouterr().err == "left out: 2 .txt, 1 .heic, 1 without a suffix\n"
+    assert capsys.readouterr().err == "left out: 2 .txt, 1 without a suffix, 1 .heic\n"
 
 
 @pytest.mark.parametrize(
