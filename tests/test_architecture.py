@@ -84,8 +84,14 @@ def test_arrows_between_the_three_packages(package):
 
 
 def test_the_client_imports_httpx_and_nothing_else():
-    imported = {module.split(".")[0] for path in files("vit_serve_client").values() for module in imports(path)}
-    assert imported - sys.stdlib_module_names == {"vit_serve_client", "httpx"}
+    """And pyarrow, which is optional."""
+    modules = files("vit_serve_client")
+    others = {m.split(".")[0] for path in modules.values() for m in imports(path)} - sys.stdlib_module_names
+    assert others == {"vit_serve_client", "httpx", "pyarrow"}
+    at_the_top = [
+        m.group() for path in modules.values() for m in re.finditer("(?m)^(from|import) pyarrow", path.read_text())
+    ]
+    assert at_the_top == []
 
 
 def test_every_room_of_app_has_a_place_in_the_order():

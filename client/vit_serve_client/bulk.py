@@ -3,8 +3,10 @@
 import random
 import threading
 import time
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -14,7 +16,7 @@ from typing import TypeVar
 import httpx
 
 from vit_serve_client.client import Answer, Client, NotTheService, ServiceProblem
-from vit_serve_client.npy import npy
+from vit_serve_client.mirror import Mirror
 from vit_serve_client.walk import read_file
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
@@ -32,21 +34,24 @@ class GivenUp(Exception):
 
 @dataclass
 class Bulk:
-    """Raises GivenUp, and ServiceProblem unless the service answers."""
+    """Raises GivenUp, and ServiceProblem unless the service answers. `refusals` counts the requests for which it was
+    too busy; they are sent again.
+    """
 
     client: Client
     _: KW_ONLY
     patience_s: float  # without any answer, after which the run ends
-    waiting: Callable[[str], object]  # called with what is the matter, after a moment without any answer
+    waiting: Callable[[str], object]  # called with what is the matter, after a moment without any answer; once if busy
     top_k: int
-    maps: Path | None  # folder for heatmaps of `method`
+    maps: Mirror | None  # for heatmaps of `method`
     method: str
-    embeddings: Path | None  # folder
+    embedding: bool  # each result has one
 
     def __post_init__(self) -> None:
         self._ended = threading.Event()
         self._answered = time.monotonic()  # when the service last answered
-        self._told = False  # since then, that there is no answer
+        self._told: set[bool] = set()  # True: that it is busy; False: that it does not answer, since it last did
+        self.refusals, self._lock = 0, threading.Lock()
         self.model = self._patiently(self.client.model)
         attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
         self._ask = partial(self.client.embed_all, attention=attention)
@@ -54,26 +59,34 @@ class Bulk:
             self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=attention)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
-        """Calls `record` in this thread with each image and its result, in any order. The result may be an `error`.
+        """Calls `record` in this thread with each image and its result, in their order. The result may be an `error`.
 
         Raises GivenUp, ServiceProblem if no single image is the reason, and OSError if something cannot be written.
-        Images without an outcome are not recorded then. KeyboardInterrupt does not wait for requests in progress.
+        Images without an outcome are left out then. KeyboardInterrupt does not wait for requests in progress.
         """
         pool = ThreadPoolExecutor(concurrency)
+        tasks = deque(pool.submit(self._send, part) for part in _parts(images))
         try:
-            for task in as_completed([pool.submit(self._send, part) for part in _parts(images)]):
-                for image, result in task.result().items():
+            while tasks:
+                results = tasks[0].result()
+                tasks.popleft()
+                for image, result in results.items():
                     record(image, result)
         except BaseException as error:
             self._ended.set()
             pool.shutdown(wait=not isinstance(error, KeyboardInterrupt), cancel_futures=True)
+            if not isinstance(error, OSError):  # as by a full disk
+                for task in tasks:
+                    if task.done() and not task.cancelled() and not task.exception():
+                        for image, result in task.result().items():
+                            record(image, result)
             raise
         pool.shutdown()
 
     def _send(self, images: Sequence[str]) -> dict[str, Answer]:
         """The result of each image. Its files are complete then."""
         contents: dict[str, bytes] = {}
-        results: dict[str, Answer] = {}
+        results: dict[str, Answer] = dict.fromkeys(images, Answer())
         for image in images:
             try:
                 contents[image] = read_file(image)
@@ -81,18 +94,16 @@ class Bulk:
                 results[image] = _failed("Not read", f"The file cannot be read: {error.strerror}.")
         answers = self._each(contents, self._ask)
         results |= answers
-        if self.embeddings:
+        if self.embedding:
             good = {image: contents[image] for image, result in answers.items() if not result.error}
             embedded = self._each(good, self.client.embed_all) if self.model.manifest.labels else answers
             for image in good:
-                if embedded[image].error:
-                    results[image] = embedded[image]
-                else:
-                    _parent_made(self.embeddings / file_of(image, ".npy")).write_bytes(npy(embedded[image].embedding))
+                vector = array("f", embedded[image].embedding or ())  # small, as results wait for those before them
+                results[image] = Answer(results[image], error=embedded[image].error, embedding=vector)
         if self.maps:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:
-                    _parent_made(self.maps / file_of(image, ".png")).write_bytes(heatmap)
+                    self.maps.write(image, heatmap)
                 elif not result.error:
                     results[image] = _failed("No heatmap", "The service did not keep the maps of this image.")
         return results
@@ -150,12 +161,17 @@ class Bulk:
             except httpx.RequestError as error:
                 reason, after_s, busy = str(error) or type(error).__name__, 0.0, False
             else:
-                self._answered, self._told = time.monotonic(), False
+                self._answered = time.monotonic()
+                self._told.discard(False)
                 return answer
             pause_s = max(after_s, random.uniform(0.5, 1) * wait_s)
             silent_s = time.monotonic() - self._answered
-            if silent_s + pause_s >= SILENCE_S and not self._told:
-                self._told = True
+            with self._lock:
+                self.refusals += busy
+                tells = silent_s + pause_s >= SILENCE_S and busy not in self._told
+                if tells:
+                    self._told.add(busy)
+            if tells:
                 away = f"does not answer ({reason}). Is its address right, and is it running?"
                 self.waiting(f"is busy ({reason})." if busy else away)
             left_s = self.patience_s - silent_s
@@ -193,23 +209,3 @@ def _is_of_image(refused: ServiceProblem) -> bool:
     if isinstance(refused, NotTheService) or type.endswith(":invalid-parameter"):
         return bool(status == 413)  # of any proxy
     return status in OF_IMAGE
-
-
-def file_of(image: str, suffix: str) -> Path:
-    """The image's file below a folder of heatmaps or embeddings: its path, without what leads out of that folder."""
-    path = Path(image)
-    return Path(*(part for part in path.parts if part not in (path.anchor, ".."))).with_name(f"{path.name}{suffix}")
-
-
-def with_one_file(images: Iterable[str]) -> tuple[str, str] | None:
-    """Two images that have the same `file_of`."""
-    owners: dict[Path, str] = {}
-    for image in images:
-        if (owner := owners.setdefault(file_of(image, ""), image)) != image:
-            return owner, image
-    return None
-
-
-def _parent_made(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return path

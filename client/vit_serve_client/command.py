@@ -1,23 +1,29 @@
-"""The command line: `vit-serve-client SERVER IMAGES...`."""
+"""The command: it sends images, writes what is answered, and says how that went."""
 
 import argparse
-import math
 import os
-import re
 import sys
+import zlib
+from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
+from heapq import nsmallest
 from pathlib import Path
 
-import httpx
-
-from vit_serve_client.bulk import Bulk, GivenUp, file_of, with_one_file
+from vit_serve_client import parquet
+from vit_serve_client.bulk import Bulk, GivenUp
 from vit_serve_client.client import Answer, Client, ServiceProblem
-from vit_serve_client.files import image_files
+from vit_serve_client.files import base, image_files
+from vit_serve_client.mirror import Mirror
+from vit_serve_client.npy import npy
+from vit_serve_client.options import parser
 from vit_serve_client.output import OtherRun, Output
 from vit_serve_client.progress import Progress, printable, tell
+from vit_serve_client.vectors import Vectors
 
-METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 LEAST_S = 5.0  # for an answer, whatever the patience
+LISTED = 10  # labels with their counts at the end
 SOME_FAILED, GAVE_UP, INTERRUPTED = 1, 2, 130  # exit statuses; the last as of programs that SIGINT ends
 LASTING = range(400, 500)  # statuses of an image that another run would get too. It is asked again after any other
 HINTS = {
@@ -27,9 +33,11 @@ HINTS = {
 
 
 def main(arguments: list[str]) -> int:
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
-        images = image_files(options.images, stdin=sys.stdin.buffer)
+        images = _of_part(image_files(options.images, stdin=sys.stdin.buffer), *options.part)
+        for path in filter(parquet.is_wanted, (options.out, options.embeddings)):
+            parquet.check(path, images)
         output = Output(options.out, no_formulas=options.no_formulas)
     except (OSError, ValueError) as error:
         sys.exit(printable(f"not started: {error}"))
@@ -37,7 +45,7 @@ def main(arguments: list[str]) -> int:
         with closing(output):
             return _run(options, images, output)
     except KeyboardInterrupt:
-        done = sum(image in output.failed for image in images)
+        done = sum(image in output.best for image in images)
         again = ". The same command goes on from here" if options.out else ""
         tell(f"interrupted: {done:,} of {len(images):,} images done{again}")
         return INTERRUPTED
@@ -53,13 +61,13 @@ def main(arguments: list[str]) -> int:
 
 def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
     """The exit status. Raises OtherRun, GivenUp, ServiceProblem and OSError."""
-    folders = {folder: suffix for folder, suffix in ((options.maps, ".png"), (options.embeddings, ".npy")) if folder}
-    for folder, suffix in folders.items():
-        named = (image for image, failed in output.failed.items() if not failed)
-        if not all((folder / file_of(image, suffix)).exists() for image in named):
-            raise OtherRun(f"the output has images that {folder} does not have: give another --out")
-        if pair := with_one_file([*output.failed, *images]):
-            raise OtherRun(f"{' and '.join(pair)} would have the same file in {folder}: send them in two runs")
+    root, vectors = base(options.images), None
+    maps = Mirror(options.maps, root, ".png") if options.maps else None
+    in_one_file = parquet.is_wanted(options.embeddings)
+    embeddings = Mirror(options.embeddings, root, ".npy") if options.embeddings and not in_one_file else None
+    mirrors = [mirror for mirror in (maps, embeddings) if mirror]
+    for mirror in mirrors:
+        _check(mirror, output, images)
     with Client(options.server, key=options.key, deadline_s=max(options.patience, LEAST_S)) as client:
         bulk = Bulk(
             client,
@@ -68,84 +76,92 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
                 f"{options.server} {matter} It is asked again for {options.patience:g} seconds"
             ),
             top_k=options.top_k,
-            maps=options.maps,
+            maps=maps,
             method=options.method,
-            embeddings=options.embeddings,
+            embedding=bool(options.embeddings),
         )
-        output.begin(bulk.model, labels=max(1, min(options.top_k, len(bulk.model.manifest.labels))))
-        for folder in folders:
-            folder.mkdir(parents=True, exist_ok=True)
-        left = [image for image in images if image not in output.failed]
-        with Progress(len(images), done=len(images) - len(left)) as progress:
+        manifest = bulk.model.manifest
+        if options.least_sure and not manifest.labels:
+            raise OtherRun("--least-sure is for models with labels")
+        output.begin(bulk.model, labels=max(1, min(options.top_k, len(manifest.labels))))
+        if in_one_file:
+            vectors = Vectors(options.embeddings, length=manifest.features)
+            vectors.begin(output.named())
+        for mirror in mirrors:
+            mirror.folder.mkdir(parents=True, exist_ok=True)
+        left = [image for image in images if image not in output.best]
+        try:
+            with Progress(len(images), done=len(images) - len(left)) as progress:
 
-            def record(image: str, result: Answer) -> None:
-                if result.error:
-                    tell(f"{image}: {result.error.detail}")
-                if not result.error or result.error.status in LASTING:
-                    output.write(image, result)
-                progress.step()
+                def record(image: str, result: Answer) -> None:
+                    if result.error:
+                        tell(f"{image}: {result.error.detail}")
+                    elif embeddings:
+                        embeddings.write(image, npy(result.embedding))
+                    elif vectors:
+                        vectors.write(image, result.embedding)
+                    if not result.error or result.error.status in LASTING:
+                        output.write(image, result)
+                    progress.step(refusals=bulk.refusals)
 
-            bulk.run(left, record, concurrency=options.concurrency)
-    failed = sum(output.failed.get(image, True) for image in images)
-    if not left:
+                bulk.run(left, record, concurrency=options.concurrency)
+        finally:
+            if bulk.refusals:
+                tell(f"{options.server} was too busy for {bulk.refusals:,} requests, which were sent again")
+        if vectors:
+            vectors.finish(output.named())
+        output.finish()
+        if options.least_sure:
+            count, folder = options.least_sure
+            scores = {image: best.score for image in images if (best := output.best.get(image))}
+            least = nsmallest(count, scores, key=scores.__getitem__)
+            _copy(bulk, least, folder, root, concurrency=options.concurrency)
+            if least:
+                tell(f"least sure: {len(least)} in {folder}, with scores up to {scores[least[-1]]:.2g}")
+    return _outcome(options, images, output, sent=len(left))
+
+
+def _check(mirror: Mirror, output: Output, images: list[str]) -> None:
+    """Raises OtherRun unless it has the files of earlier runs, and a place for each image."""
+    if not all(mirror.path(image).exists() for image in output.named()):
+        raise OtherRun(f"the output has images that {mirror.folder} does not have: give another --out")
+    if pair := mirror.pair([*output.best, *images]):
+        raise OtherRun(f"{' and '.join(pair)} would have the same file in {mirror.folder}: send them in two runs")
+
+
+def _outcome(options: argparse.Namespace, images: list[str], output: Output, *, sent: int) -> int:
+    """Tells it, and gives the exit status."""
+    bests = [output.best.get(image) for image in images]
+    failed = bests.count(None)
+    if not images:
+        tell("no image is of this --part")
+    elif not sent:
         counts = f"{len(images) - failed} named, {failed} unusable"
-        tell(f"{len(images)} already in {options.out} ({counts}); no image was sent")
+        tell(f"{len(images)} already in {options.out} ({counts}); none was left to send")
     elif failed:
         tell(f"{failed} of {len(images)} images could not be used")
+    if labels := Counter(best.label for best in bests if best and best.label):
+        tell(f"labels: {_listed(labels)}")
     return SOME_FAILED if failed else 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="vit-serve-client",
-        description="Send images to a service, and write the labels that it gives them.",
-        epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
-        "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "
-        "if there is an --out.",
-    )
-    add = parser.add_argument
-    add("server", type=_address, help="address of the service, such as http://localhost:8000")
-    add("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
-    add("--out", type=Path, metavar="FILE", help="write the labels to a .csv file; without it, to standard output")
-    add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
-    add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
-    add("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image")
-    add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")
-    add("--embeddings", type=Path, metavar="FOLDER", help="write the embedding of each image, as .npy")
-    add("--concurrency", type=_positive, default=16, metavar="N", help="requests at a time (default: 16)")
-    add(
-        "--patience",
-        type=_seconds,
-        default=600.0,
-        metavar="SECONDS",
-        help="give up after so long without an answer (600)",
-    )
-    add("--key", type=_key, default=os.environ.get("VIT_API_KEY"), help="API key (default: $VIT_API_KEY)")
-    return parser
+def _copy(bulk: Bulk, images: Sequence[str], folder: Path, root: Path, *, concurrency: int) -> None:
+    """Each image, and its heatmap beside it."""
+    copies = Mirror(folder, root, "")
+
+    def copy(image: str, result: Answer) -> None:
+        if result.error:
+            tell(f"{image}: {result.error.detail}")
+        copies.copy(image)
+
+    replace(bulk, maps=Mirror(folder, root, ".png"), embedding=False).run(images, copy, concurrency=concurrency)
 
 
-def _address(text: str) -> str:
-    try:
-        if httpx.URL(text).scheme in ("http", "https") and httpx.URL(text).host:
-            return text
-    except httpx.InvalidURL:
-        pass
-    raise argparse.ArgumentTypeError("the address must begin with http:// or https:// and a host")
+def _listed(labels: Counter[str]) -> str:
+    most = [f"{count:,} {label}" for label, count in labels.most_common(LISTED)]
+    rest = [count for _, count in labels.most_common()[LISTED:]]
+    return ", ".join(most + ([f"{sum(rest):,} with {len(rest):,} other labels"] if rest else []))
 
 
-def _seconds(text: str) -> float:
-    if not 0 <= float(text) < math.inf:
-        raise ValueError
-    return float(text)
-
-
-def _key(text: str) -> str:
-    if not re.fullmatch("[!-~]*", text):
-        raise argparse.ArgumentTypeError("a key has no spaces, line breaks or letters beyond ASCII")
-    return text
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError("it must be a whole number of at least 1")
-    return int(text)
+def _of_part(images: list[str], part: int, parts: int) -> list[str]:
+    return [image for image in images if zlib.crc32(os.fsencode(image)) % parts == part]

@@ -1,26 +1,32 @@
-"""The output of a run over many images, as CSV. A run that was interrupted goes on with it.
+"""The output of a run over many images: a file of rows. A run that was interrupted goes on with it.
 
 If the last image does not have all its labels, its rows are dropped and it is sent again.
 """
 
 import csv
 import fcntl
-import io
-import re
+import math
 import sys
 from pathlib import Path
+from sys import intern
 from typing import BinaryIO, NamedTuple
 
+from vit_serve_client import parquet
 from vit_serve_client.client import Answer
+from vit_serve_client.rows import Csv, JsonLines, Row, Text
 
-_FORMULA = re.compile(
-    r"[=+\-@\t\r']"
-)  # begins what a spreadsheet may run; and ' itself, so that names can be read back
-HEADER = "image,rank,label,index,score,id,error,model\n"
+SUFFIXES = ".csv", ".jsonl", ".parquet"
 
 
 class OtherRun(Exception):
     """The files of an earlier run do not fit this one. Nothing was sent or written."""
+
+
+class Best(NamedTuple):
+    """The first label of an image."""
+
+    label: str  # empty if the model has none
+    score: float
 
 
 class Entry(NamedTuple):
@@ -29,33 +35,50 @@ class Entry(NamedTuple):
     end: int  # bytes of the file up to the end of its rows
     image: str
     labels: int
-    failed: bool
+    best: Best | None  # None if the image could not be used
     model: str
 
 
 class Output:
+    """`best` has every image in the order of the file; None for one that could not be used.
+
+    A Parquet file cannot grow. Until `finish`, its rows are JSON Lines in a file beside it.
+    """
+
     def __init__(self, path: Path | None, *, no_formulas: bool = False) -> None:
-        """Reads the file if it exists. None: standard output. `no_formulas` sets ' before cells that begin as formulas.
+        """Reads the file if it exists. None: CSV on standard output. `no_formulas` is as in Csv.
 
         Raises ValueError for another suffix, and for a file that another run writes or another program has written.
         """
-        if path and path.suffix != ".csv":
-            raise ValueError(f"{path}: the output is a .csv file")
-        self._path = path
-        self._no_formulas = no_formulas
-        self._file: BinaryIO = path.open("ab") if path else sys.stdout.buffer
+        suffix = path.suffix if path else ".csv"
+        if suffix not in SUFFIXES:
+            raise ValueError(f"{path}: the output is a .csv, .jsonl or .parquet file")
+        if no_formulas and suffix != ".csv":
+            raise ValueError("--no-formulas is for .csv files")
+        self._path, self._parquet = path, None
+        self._text: Text = Csv(no_formulas=no_formulas) if suffix == ".csv" else JsonLines()
+        if path and suffix == ".parquet":
+            self._path, self._parquet = parquet.part_of(path), path
+        self._file: BinaryIO = self._path.open("ab") if self._path else sys.stdout.buffer
         try:
-            if path:
+            if self._path:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            data = path.read_bytes().decode("latin-1") if path else ""  # a byte is a character
-            self._entries = _entries(data, no_formulas=no_formulas)
+            data = self._path.read_bytes().decode("latin-1") if self._path else ""  # a byte is a character
+            self._finished = ""  # rows that are in the Parquet file alone
+            if self._parquet and self._parquet.exists() and not data:
+                data = self._finished = "".join(map(self._text.line, parquet.rows(self._parquet)))
+            self._entries = _entries(self._text, data)
         except BlockingIOError:
             self.close()
             raise ValueError(f"{path}: another run is writing it") from None
         except (ValueError, csv.Error):
             self.close()
             raise ValueError(f"{path} exists, and this program has not written it") from None
-        self.failed = {entry.image: entry.failed for entry in self._entries}  # every image, in the order of the file
+        self.best = {entry.image: entry.best for entry in self._entries}
+
+    def named(self) -> list[str]:
+        """The images that could be used."""
+        return [image for image, best in self.best.items() if best]
 
     def begin(self, model: Answer, *, labels: int) -> None:
         """Nothing is written before. Raises OtherRun if the file is of another model or number of labels per image."""
@@ -63,63 +86,58 @@ class Output:
         if other := ", ".join({entry.model for entry in self._entries} - {self._model}):
             reason = f"{self._path} has images of the model {other}, and the service has {self._model}"
             raise OtherRun(f"{reason}: give another --out, or serve the first model again")
-        if self._entries and not self._entries[-1].failed and self._entries[-1].labels < labels:
-            del self.failed[self._entries.pop().image]
-        if odd := next((entry for entry in self._entries if not entry.failed and entry.labels != labels), None):
+        if self._entries and self._entries[-1].best and self._entries[-1].labels < labels:
+            del self.best[self._entries.pop().image]
+        if odd := next((entry for entry in self._entries if entry.best and entry.labels != labels), None):
             reason = f"the labels per image are {odd.labels} in {self._path} and would be {labels} in this run"
             raise OtherRun(f"{reason}: give another --out, or another --top-k")
+        self._write(self._finished)
         length = self._entries[-1].end if self._entries else 0
         if self._path:
             self._file.truncate(length)
         if not length:
-            self._write(HEADER)
+            self._write(self._text.header)
 
     def write(self, image: str, result: Answer) -> None:
         """A row per label, the best first; a row with `error` for an image that could not be used; and a row without
         label for one whose model has no labels.
         """
-        rows: list[tuple[object, ...]] = [("", "", "", "", "", result.error.detail)] if result.error else []
-        for rank, prediction in enumerate(result.predictions or (), 1):
-            rows.append((rank, prediction.label, prediction.index, prediction.score, result.id or "", ""))
-        rows = rows or [("", "", "", "", result.id or "", "")]
-        self._write("".join(_row(image, *row, self._model, no_formulas=self._no_formulas) for row in rows))
-        self.failed[image] = result.error is not None
+        model, id, error = self._model, result.id, result.error
+        rows = [
+            Row(image, rank, one.label, one.index, one.score, id, None, model)
+            for rank, one in enumerate(() if error else result.predictions or (), 1)
+        ] or [Row(image, None, None, None, None, id, error.detail if error else None, model)]
+        self._write("".join(map(self._text.line, rows)))
+        self.best[image] = _best(rows[0])
+
+    def finish(self) -> None:
+        """Once no image is left to be sent."""
+        if self._path and self._parquet:
+            data = self._path.read_bytes().decode()
+            parquet.write_rows(self._parquet, (row for _, row in self._text.rows(data)))
+            self._path.unlink()
 
     def close(self) -> None:
         if self._path:
             self._file.close()
+            if self._parquet and self._path.exists() and not self._path.stat().st_size:
+                self._path.unlink()
 
     def _write(self, text: str) -> None:
         self._file.write(text.encode(errors="surrogateescape"))  # names stay the bytes that they are
         self._file.flush()
 
 
-def _row(*cells: object, no_formulas: bool) -> str:
-    r"""csv.writer leaves \r without quotes before Python 3.13."""
-    texts = (f"'{cell}" if no_formulas and _FORMULA.match(str(cell)) else str(cell) for cell in cells)
-    quoted = ('"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text for text in texts)
-    return ",".join(quoted) + "\n"
+def _best(row: Row) -> Best | None:
+    return None if row.error else Best(intern(row.label or ""), math.nan if row.score is None else row.score)
 
 
-def _entries(data: str, *, no_formulas: bool) -> list[Entry]:
-    """Leaves out the last row if it was cut while it was written. Raises ValueError or csv.Error if another program has
-    written the file.
-    """
+def _entries(text: Text, data: str) -> list[Entry]:
+    """Raises as `Text.rows`."""
     entries: list[Entry] = []
-    if HEADER.startswith(data):
-        return entries
-    if not data.startswith(HEADER):
-        raise ValueError
-    lines = io.StringIO(data)
-    lines.seek(len(HEADER))
-    for row in csv.reader(lines):
-        end = lines.tell()
-        if len(row) != 1 + HEADER.count(",") or data[end - 1] != "\n":
-            if end < len(data):
-                raise ValueError
-            break
-        cells = (row[i].removeprefix("'") if no_formulas else row[i] for i in (0, 6, 7))
-        image, error, model = (cell.encode("latin-1").decode(errors="surrogateescape") for cell in cells)
-        before = entries.pop().labels if entries and entries[-1].image == image else 0
-        entries.append(Entry(end, image, before + 1, failed=error != "", model=model))
+    for end, row in text.rows(data):
+        if entries and entries[-1].image == row.image:
+            entries[-1] = entries[-1]._replace(end=end, labels=entries[-1].labels + 1)
+        else:
+            entries.append(Entry(end, row.image, 1, _best(row), row.model))
     return entries

@@ -26,7 +26,7 @@ class Progress:
     def __init__(self, total: int, *, done: int) -> None:
         """`done` is what an earlier run did."""
         self._total, self._done, self._earlier = total, done, done
-        self._start, self._drawn = time.monotonic(), -math.inf
+        self._start, self._drawn, self._refusals = time.monotonic(), -math.inf, 0
 
     def __enter__(self) -> Self:
         return self
@@ -34,8 +34,9 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._draw("\n")
 
-    def step(self) -> None:
-        self._done += 1
+    def step(self, *, refusals: int = 0) -> None:
+        """An image is done. `refusals` of requests there were so far."""
+        self._done, self._refusals = self._done + 1, refusals
         if time.monotonic() >= self._drawn + REDRAWN_EVERY_S:
             self._draw()
 
@@ -48,4 +49,6 @@ class Progress:
             rate = count / (self._drawn - self._start)
             left = timedelta(seconds=round((self._total - self._done) / rate))
             line += f", {rate:.1f} per second, {left} left"
+        if self._refusals:
+            line += f", {self._refusals:,} refusals"
         sys.stderr.write(f"{CLEARED}{line}{end}")

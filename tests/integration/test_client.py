@@ -83,12 +83,12 @@ def test_every_image_gets_its_labels_and_a_bad_file_is_listed(guarded_url, image
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = [*csv.DictReader(file)]
     assert Counter(row["rank"] for row in rows) == {"": 1, "1": 30, "2": 30}
-    assert len({row["image"] for row in rows}) == 31
+    assert [*dict.fromkeys(row["image"] for row in rows)] == sorted(map(str, images.rglob("*.png")))
     with Client(guarded_url, key=KEY) as client:
         for row in (row for row in rows if row["rank"] == "1"):
             expected = client.classify(row["image"], attention=False).predictions[0]
             assert (row["label"], float(row["score"])) == (expected.label, pytest.approx(expected.score, abs=1e-5))
-            drawn = tmp_path / "maps" / (row["image"].lstrip("/") + ".png")
+            drawn = tmp_path / "maps" / f"{Path(row['image']).relative_to(images)}.png"
             assert drawn.read_bytes() == client.attention(row["id"], method="positive_evidence")
             with Image.open(drawn) as image:
                 assert image.size == (60, 40)
@@ -132,4 +132,4 @@ def test_the_lines_of_the_front_page_run_where_the_client_alone_is_installed(url
     subprocess.run(command, cwd=tmp_path, check=True, shell=True)
     assert (tmp_path / "evidence.png").read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "labels.csv").read_text().splitlines()[1].startswith("photos/star.jpg,1,star,")
-    assert (tmp_path / "heatmaps" / "photos" / "star.jpg.png").exists()
+    assert (tmp_path / "heatmaps" / "star.jpg.png").exists()

@@ -16,9 +16,10 @@ import pytest
 
 from tests.support.processes import eventually
 from tests.unit.client.conftest import TYPE, as_json, problem
-from vit_serve_client.bulk import BYTES, IMAGES, Bulk, file_of
+from vit_serve_client.bulk import BYTES, IMAGES, Bulk, GivenUp
 from vit_serve_client.client import Client, NotTheService
 from vit_serve_client.command import main
+from vit_serve_client.mirror import Mirror
 from vit_serve_client.output import Output
 
 HTML = b"<html>Please log in</html>"
@@ -45,8 +46,9 @@ def named(images):
     return {image.name: image.name for image in images.iterdir()}
 
 
-def test_a_busy_image_among_others_is_sent_again_alone(service, images):
+def test_a_busy_image_among_others_is_sent_again_alone(service, images, monkeypatch, capsys):
     """A 503 inside a 200 answer."""
+    monkeypatch.setattr("vit_serve_client.bulk.SILENCE_S", 0.0)
     busy = Counter({b"3.png": 2, b"9.png": 1})
 
     def outcome(image):
@@ -58,6 +60,9 @@ def test_a_busy_image_among_others_is_sent_again_alone(service, images):
     assert {attention for path, attention in service.ways if path == "/classify"} == {"false"}
     asked = Counter(image for _, images, _ in service.asked for image in images)
     assert asked == {**dict.fromkeys((name.encode() for name in named(images)), 1), b"3.png": 3, b"9.png": 2}
+    said = capsys.readouterr().err
+    assert said.count("is busy (503") == 1
+    assert f"{service.url} was too busy for 3 requests, which were sent again\n" in said
 
 
 def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, images, capsys):
@@ -70,8 +75,96 @@ def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, image
     asked = len(service.asked)
     assert run(service, images) == (1, named(images) | refused)
     assert "10 already in " in (said := capsys.readouterr().err)
-    assert "out.csv (8 named, 2 unusable); no image was sent" in said
+    assert "out.csv (8 named, 2 unusable); none was left to send" in said
     assert [images for _, images, _ in service.asked[asked:]] == [[]]  # the model
+
+
+def test_images_are_counted_by_label_at_the_end(service, images, monkeypatch, capsys):
+    monkeypatch.setattr("vit_serve_client.command.LISTED", 2)
+    service.answers["/classify"] = lambda image: service.result(b"a, b" if image < b"5" else image)
+    assert run(service, images)[0] == 0
+    assert capsys.readouterr().err == "labels: 5 a, b, 1 5.png, 4 with 4 other labels\n"
+
+
+def test_results_stand_in_the_order_of_the_images_and_none_is_lost_if_the_run_ends(service, images):
+    last = Event()
+
+    def outcome(image):
+        if image == b"9.png":
+            last.set()
+        if image == b"0.png" and (not last.wait(60) or fails):
+            raise GivenUp
+        return service.result(image)
+
+    service.answers["/classify"] = outcome
+    fails = True
+    assert run(service, images) == (2, {"8.png": "8.png", "9.png": "9.png"})
+    fails = False
+    _, found = run(service, images)
+    assert [*found] == ["8.png", "9.png", *(f"{i}.png" for i in range(8))]
+    (images.parent / "out.csv").unlink()
+    last.clear()
+    assert [*run(service, images)[1]] == [f"{i}.png" for i in range(10)]
+
+
+def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_path, capsys):
+    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+
+    def outcome(image):
+        (one,) = service.result(image)["predictions"]
+        return service.result(image) | {"id": "kept", "predictions": [one | {"score": abs(int(image[:1]) - 4.2) / 10}]}
+
+    service.answers["/classify"] = outcome
+    assert run(service, images) == (0, named(images))
+    asked = len(service.asked)
+    assert run(service, images, "--least-sure", "2", str(tmp_path / "odd")) == (0, named(images))
+    assert f"least sure: 2 in {tmp_path}/odd, with scores up to 0.08\n" in capsys.readouterr().err
+    found = {path.name: path.read_bytes() for path in (tmp_path / "odd").iterdir()}
+    assert found == {"4.png": b"4.png", "4.png.png": b"drawn", "5.png": b"5.png", "5.png.png": b"drawn"}
+    sent = [(path, sent) for path, sent, _ in service.asked[asked:] if sent]
+    assert sent == [("/classify", [b"4.png", b"5.png"])]
+
+
+def test_parts_share_the_images(service, images, tmp_path):
+    """One of a single image is empty."""
+    for source, count in ((images, 3), (images / "0.png", 2)):
+        found = []
+        for i in range(count):
+            out = tmp_path / f"{i} of {count}.csv"
+            assert main([service.url, str(source), "--part", f"{i}/{count}", "--out", str(out)]) == 0
+            with out.open(newline="") as file:
+                found += [Path(row["image"]) for row in csv.DictReader(file)]
+        assert sorted(found) == (sorted(images.iterdir()) if source == images else [source])
+
+
+def test_labels_and_embeddings_as_parquet(service, images, tmp_path):
+    """A run that was given up, one that goes on with it, and one with another image."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    out, vectors = tmp_path / "out.parquet", tmp_path / "vectors.parquet"
+    command = [service.url, str(images), "--out", str(out), "--embeddings", str(vectors), "--concurrency", "1"]
+    fails = problem(415)
+    service.answers["/classify"] = lambda image: {"error": fails} if image == b"3.png" else service.result(image)
+    embedded = service.answers["/embed"]
+    service.answers["/embed"] = lambda image: {"embedding": [1.0]} if image == b"9.png" else embedded(image)
+    assert main(command) == 2
+    assert not out.exists()
+    assert not vectors.exists()
+    service.answers["/embed"] = embedded
+    assert main(command) == 1
+    (images / "99.png").write_bytes(b"99.png")
+    assert main(command) == 1
+    sent = Counter(image for path, sent, _ in service.asked if path == "/classify" for image in sent)
+    assert {image for image, times in sent.items() if times > 1} == {b"9.png"}
+    assert {path.name for path in tmp_path.glob("*.parquet*")} == {"out.parquet", "vectors.parquet"}
+    rows = {Path(row["image"]).name: row["label"] or row["error"] for row in pq.read_table(out).to_pylist()}
+    assert rows == named(images) | {"3.png": "This is unusable-image."}
+    table = pq.read_table(vectors)
+    assert str(table.schema.field("embedding").type) == "fixed_size_list<element: float>[2]"
+    found = {Path(row["image"]).name: row["embedding"] for row in table.to_pylist()}
+    assert found == {name: [len(name), 1.0] for name in named(images) if name != "3.png"}
+    out.unlink()
+    with pytest.raises(SystemExit, match=r"vectors.parquet has other images than the output: give another --out"):
+        main(command)
 
 
 def test_a_fault_of_the_service_is_not_recorded_and_the_image_is_sent_again(service, images, capsys):
@@ -399,7 +492,7 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
     (images / "endless.png").symlink_to("/dev/zero")
     found = {}
     with Client(service.url) as client:
-        bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embeddings=None)
+        bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embedding=False)
         names = [str(images / name) for name in ("gone.png", "pipe.png", "endless.png", "3.png")]
         bulk.run(names, lambda image, result: found.update({image: result}), concurrency=1)
     reasons = "No such file or directory", "it is a FIFO, not a file", "it is a device, not a file"
@@ -408,18 +501,20 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
 
 
 @pytest.mark.parametrize(
-    ("image", "expected"),
+    ("base", "image", "expected"),
     [
-        ("a.jpg", "a.jpg.png"),
-        ("x/a.jpg", "x/a.jpg.png"),
-        ("/x/a.jpg", "x/a.jpg.png"),
-        ("../x/a.jpg", "x/a.jpg.png"),
-        ("x/../../a.jpg", "x/a.jpg.png"),
-        ("....//a.jpg", "..../a.jpg.png"),
+        (".", "a.jpg", "a.jpg.png"),
+        (".", "x/a.jpg", "x/a.jpg.png"),
+        ("/x", "/x/y/a.jpg", "y/a.jpg.png"),
+        ("../x", "../x/y/a.jpg", "y/a.jpg.png"),
+        ("/y", "/x/a.jpg", "x/a.jpg.png"),
+        (".", "../x/a.jpg", "x/a.jpg.png"),
+        ("x", "x/../../a.jpg", "a.jpg.png"),
+        (".", "....//a.jpg", "..../a.jpg.png"),
     ],
 )
-def test_heatmaps_stay_in_their_folder(image, expected):
-    assert file_of(image, ".png") == Path(expected)
+def test_heatmaps_stay_in_their_folder(base, image, expected):
+    assert Mirror(Path("maps"), Path(base), ".png").path(image) == Path("maps", expected)
 
 
 @pytest.mark.parametrize("option", ["--maps", "--embeddings"])

@@ -7,7 +7,8 @@ from typing import get_args
 import pytest
 
 from app.maps.choice import Method
-from vit_serve_client.command import METHODS, main
+from vit_serve_client.command import main
+from vit_serve_client.options import METHODS
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,8 @@ from vit_serve_client.command import METHODS, main
         (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it must be a whole number of at least 1"),
         (["http://s", "a.png", "--patience", "nan"], "argument --patience: invalid"),
         (["http://s", "a.png", "--key", "a\nb"], "argument --key: a key has no spaces"),
+        (["http://s", "a.png", "--least-sure", "0", "x"], "--least-sure: it must be a whole number of at least 1"),
+        (["http://s", "a.png", "--part", "16/16"], "argument --part: the parts of 16 are 0/16 to 15/16"),
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
     ],
 )
@@ -35,6 +38,14 @@ def test_the_command_takes_every_method_of_the_service():
 def test_no_image():
     with pytest.raises(SystemExit, match=r"^not started: there is no file, folder or pattern nothing\.png$"):
         main(["http://s", "nothing.png"])
+
+
+def test_parquet_without_pyarrow_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.png").touch()
+    for option in ("--out", "--embeddings"):
+        with pytest.raises(SystemExit, match=r"^not started: x\.parquet needs pyarrow: pip install pyarrow$"):
+            main(["http://s", str(tmp_path), option, "x.parquet"])
 
 
 def test_a_name_does_not_move_the_cursor():

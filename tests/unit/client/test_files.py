@@ -2,11 +2,12 @@
 
 import io
 import os
+from pathlib import Path
 
 import pytest
 
 from export.folder import SUFFIXES as SUFFIXES_OF_EXPORT
-from vit_serve_client.files import SUFFIXES, image_files
+from vit_serve_client.files import SUFFIXES, base, image_files
 
 
 @pytest.fixture
@@ -75,6 +76,31 @@ def test_listed_names_are_bytes(folder, listed):
     odd = os.fsdecode(b"\xff\r.png")
     (folder / odd).touch()
     assert image_files(["-"], stdin=io.BytesIO(listed)) == ["b.png", odd]
+
+
+def test_what_is_left_out_is_counted_by_suffix(folder, capsys):
+    for name in ("more.TXT", "x.heic", "README", "below/named.txt"):
+        (folder / name).touch()
+    image_files([".", "below", "below/named.txt"], stdin=io.BytesIO())
+    assert capsys.readouterr().err == "left out: 2 .txt, 1 without a suffix, 1 .heic\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["{}"], "{}"),
+        (["{}/"], "{}"),
+        (["{}/below", "{}"], "{}"),
+        (["{}/below/c.webp", "{}/below"], "{}/below"),
+        (["{}/**/*.png", "{}/b*"], "{}"),
+        (["below", "."], "."),
+        (["below"], "below"),
+        (["below", "{}"], "."),
+        (["-"], "."),
+    ],
+)
+def test_the_base_is_the_folder_that_has_all(folder, arguments, expected):
+    assert base([argument.format(folder) for argument in arguments]) == Path(expected.format(folder))
 
 
 def test_patterns_may_begin_at_the_root(folder):

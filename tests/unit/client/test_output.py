@@ -36,20 +36,27 @@ def write(path, images, *, no_formulas=False):
     """A run that goes on with the file. Returns the images that were in it, and its size after each that is written."""
     output = Output(path, no_formulas=no_formulas)
     output.begin(MODEL, labels=2)
-    done, ends = set(output.failed), []
+    done, ends = set(output.best), []
     for place, image in enumerate(images):
         if image not in done:
             output.write(image, outcome(place))
-            ends.append(path.stat().st_size)
+            ends.append(path.stat().st_size if path.suffix != ".parquet" else 0)
     output.close()
-    assert output.failed == {image: outcome(place) is PROBLEM for place, image in enumerate(images)}
+    assert {image: best is None for image, best in output.best.items()} == {
+        image: outcome(place) is PROBLEM for place, image in enumerate(images)
+    }
     return done, ends
 
 
-@given(images=st.lists(names, min_size=1, max_size=6, unique=True), cut=st.integers(0, 2000), no_formulas=st.booleans())
-def test_a_run_that_was_cut_anywhere_goes_on(tmp_path_factory, images, cut, no_formulas):
+@given(
+    images=st.lists(names, min_size=1, max_size=6, unique=True),
+    cut=st.integers(0, 2000),
+    kind=st.sampled_from([(".csv", False), (".csv", True), (".jsonl", False)]),
+)
+def test_a_run_that_was_cut_anywhere_goes_on(tmp_path_factory, images, cut, kind):
     folder = tmp_path_factory.mktemp("output")
-    whole, broken = folder / "whole.csv", folder / "broken.csv"
+    suffix, no_formulas = kind
+    whole, broken = folder / f"whole{suffix}", folder / f"broken{suffix}"
     _, ends = write(whole, images, no_formulas=no_formulas)
     broken.write_bytes(whole.read_bytes()[:cut])
     done, _ = write(broken, images, no_formulas=no_formulas)
@@ -81,7 +88,7 @@ def test_cells_that_a_spreadsheet_would_run_are_text_if_that_is_wanted(tmp_path,
             (row,) = csv.DictReader(file)
         assert (row["image"], row["label"], row["score"]) == (before + text, before + text, "1.0")
         with closing(Output(path, no_formulas=no_formulas)) as output:
-            assert output.failed == {text: False}
+            assert output.best == {text: (text, 1.0)}
 
 
 @pytest.mark.parametrize(
@@ -90,15 +97,19 @@ def test_cells_that_a_spreadsheet_would_run_are_text_if_that_is_wanted(tmp_path,
         ("out.csv", "hello", "has not written it"),
         ("out.csv", "image,label\na,b\n", "has not written it"),
         ("out.csv", '{"image": "a"}\n', "has not written it"),
-        ("out.txt", "", r"the output is a \.csv file"),
+        ("out.jsonl", '{"image": "a"}\n', "has not written it"),
+        ("out.parquet", "PAR1", "has not written it"),
+        ("out.txt", "", r"the output is a \.csv, \.jsonl or \.parquet file"),
     ],
 )
 def test_another_programs_file_is_not_overwritten(tmp_path, name, text, said):
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=said):
         Output(path)
-    assert path.read_text() == text
+    assert {file.name: file.read_text() for file in tmp_path.iterdir()} == {name: text}
 
 
 def test_a_file_that_another_run_writes_is_left_to_it(tmp_path):
@@ -106,3 +117,21 @@ def test_a_file_that_another_run_writes_is_left_to_it(tmp_path):
     with closing(Output(path)), pytest.raises(ValueError, match="another run is writing it"):
         Output(path)
     Output(path).close()
+
+
+def test_parquet_is_written_at_the_end_and_gone_on_with(tmp_path):
+    pq = pytest.importorskip("pyarrow.parquet")
+    path, part = tmp_path / "out.parquet", tmp_path / "out.parquet.part"
+    for images in (["a.png", "b.png"], ["a.png", "b.png", "bad.png", "d.png"]):
+        write(path, images)
+        assert part.exists()
+        with closing(Output(path)) as output:
+            output.begin(MODEL, labels=2)
+            output.finish()
+        assert not part.exists()
+    rows = pq.read_table(path).to_pylist()
+    assert [(row["image"], row["rank"], row["label"], row["error"]) for row in rows[3:6]] == [
+        ("b.png", 2, 'q"', None),
+        ("bad.png", None, None, PROBLEM.error.detail),
+        ("d.png", 1, "a, b", None),
+    ]

@@ -24,9 +24,9 @@ def seconds(monkeypatch):
 
 def used(seconds: list[float]) -> None:
     with Progress(1_000, done=10) as bar:
-        for _ in range(20):
+        for number in range(20):
             seconds.append(seconds[-1] + 0.0625)
-            bar.step()
+            bar.step(refusals=2 * (number == 19))
         tell("a.png: this is no image")
 
 
@@ -36,7 +36,10 @@ def test_a_terminal_has_one_line_which_is_drawn_now_and_then(seconds, monkeypatc
     _, *drawn, told, last = sys.stderr.getvalue().split(CLEARED)
     assert drawn[0] == "11 of 1,000 images, 16.0 per second, 0:01:02 left"
     assert len(drawn) == 10
-    assert (told, last) == ("a.png: this is no image\n", "30 of 1,000 images, 16.0 per second, 0:01:01 left\n")
+    assert (told, last) == (
+        "a.png: this is no image\n",
+        "30 of 1,000 images, 16.0 per second, 0:01:01 left, 2 refusals\n",
+    )
 
 
 def test_a_file_gets_sentences_alone(seconds, monkeypatch):

@@ -1,0 +1,104 @@
+"""The options of the command line: `vit-serve-client SERVER IMAGES...`."""
+
+import argparse
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
+
+
+def parser() -> argparse.ArgumentParser:
+    whole = argparse.ArgumentParser(
+        prog="vit-serve-client",
+        description="Send images to a service, and write the labels that it gives them.",
+        epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
+        "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "
+        "if there is an --out.",
+    )
+    add = whole.add_argument
+    add("server", type=_address, help="address of the service, such as http://localhost:8000")
+    add("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
+    add(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="write to a .csv, .jsonl or .parquet file; without it, to standard output",
+    )
+    add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
+    add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
+    add("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image, in the folders of the images")
+    add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")
+    add("--embeddings", type=Path, metavar="PLACE", help="write embeddings: as .npy to a folder, or to a .parquet file")
+    add(
+        "--least-sure",
+        nargs=2,
+        action=_Copies,
+        metavar=("N", "FOLDER"),
+        help="copy the N images with the lowest scores, with their heatmaps",
+    )
+    add(
+        "--part",
+        type=_part,
+        default=(0, 1),
+        metavar="I/N",
+        help="only images whose name has this part of hashes, from 0/16 to 15/16",
+    )
+    add("--concurrency", type=_positive, default=16, metavar="N", help="requests at a time (default: 16)")
+    add(
+        "--patience",
+        type=_seconds,
+        default=600.0,
+        metavar="SECONDS",
+        help="give up after so long without an answer (600)",
+    )
+    add("--key", type=_key, default=os.environ.get("VIT_API_KEY"), help="API key (default: $VIT_API_KEY)")
+    return whole
+
+
+class _Copies(argparse.Action):
+    """How many, and the folder."""
+
+    def __call__(self, _: object, options: argparse.Namespace, values: Any, *__: object) -> None:
+        try:
+            setattr(options, self.dest, (_positive(values[0]), Path(values[1])))
+        except argparse.ArgumentTypeError as error:
+            raise argparse.ArgumentError(self, str(error)) from None
+
+
+def _address(text: str) -> str:
+    try:
+        if httpx.URL(text).scheme in ("http", "https") and httpx.URL(text).host:
+            return text
+    except httpx.InvalidURL:
+        pass
+    raise argparse.ArgumentTypeError("the address must begin with http:// or https:// and a host")
+
+
+def _seconds(text: str) -> float:
+    if not 0 <= float(text) < math.inf:
+        raise ValueError
+    return float(text)
+
+
+def _key(text: str) -> str:
+    if not re.fullmatch("[!-~]*", text):
+        raise argparse.ArgumentTypeError("a key has no spaces, line breaks or letters beyond ASCII")
+    return text
+
+
+def _part(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if not found or int(found[1]) >= int(found[2]):
+        raise argparse.ArgumentTypeError("the parts of 16 are 0/16 to 15/16")
+    return int(found[1]), int(found[2])
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError("it must be a whole number of at least 1")
+    return int(text)
