@@ -12,7 +12,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
 TARGETS := help serve setup export fit test quick lint check format bench bench-servers faults catalogue mutation fuzz wire schema \
-	overload rolling soak parity study image lock demo
+	overload rolling soak parity study real image lock demo
 .PHONY: $(TARGETS)
 
 # Nothing that is given is ignored in silence: neither a variable of the command line nor a word after a target.
@@ -106,6 +106,9 @@ parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its 
 
 study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites tables in docs/learning.md
 	$(BIN)/python -m lab.study $(EXPERIMENTS)
+
+real: $(VENV)/.dev  ## [EXPERIMENTS="precision maps intake"]: a trained network and real photographs, out of packages of PyPI and Debian; rewrites tables in docs/
+	$(BIN)/python -m lab.real $(EXPERIMENTS)
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE="$(BUNDLE)" \
