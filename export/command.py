@@ -158,6 +158,14 @@ def measured(manifest: "Manifest") -> Iterator[str]:
                 )
         elif agreement.source == "drawn":
             yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
+    if likeness := manifest.likeness:
+        yield (
+            f"Embeddings of {likeness.pictures} images have a cosine of {likeness.cosine_mean:.4f} with PyTorch's in "
+            f"fp32 in the mean, at least {likeness.cosine_least:.4f}. {likeness.neighbours:.0%} have the same nearest "
+            "image."
+        )
+        if likeness.source == "drawn":
+            yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
     if calibration := manifest.calibration:
         yield (
             f"Calibration error of the scores on {calibration.pictures} images: {calibration.error_before:.2%}, and "

@@ -28,7 +28,7 @@ from model.progress import bars
 
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
 FEWEST = 32
-MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
+MOST_RANGES, RANGES_SHARE = 64, 2  # one image of 2 is for ranges
 SEED = 7
 LIMITS = Limits(
     max_pixels=Settings.model_fields["max_image_pixels"].default,

@@ -17,12 +17,12 @@ from app.inference.engine import Pixels
 from export.patches import FoldedPatchEmbed
 from export.ranges import measure, ranges
 from export.rewrite import FusedAttention, FusedRope, Linear, replace_layers
+from export.rounding import LARGEST_INT8, rounded
 from export.smoothing import smoothed
 from model.checkpoints.checkpoint import Checkpoint
 from model.vit import VisionTransformer
 
 LARGEST_UINT8 = 255
-LARGEST_INT8 = 127  # symmetric, so that weights need no zero point; no two neighbours add up to more than 128
 LARGEST_IN_ATTENTION = 78  # of queries and keys: two products fit in 16 bits, as 2 * (78 + 128) * 78 does
 SMALLEST_SCALE = 1e-30  # for an output whose weights are all zero
 LARGEST_FP16 = torch.finfo(torch.float16).max
@@ -69,7 +69,7 @@ def _check_range(checkpoint: Checkpoint, pixels: Pixels) -> None:
     modules = dict(blocks.named_modules(prefix="blocks"))
     del modules["blocks"]  # the list itself, which is not called
     for name, reach in zip(modules, ranges(checkpoint, pixels, list(modules.values())), strict=True):
-        if not reach.max() <= LARGEST_FP16:
+        if not reach.abs().max() <= LARGEST_FP16:
             raise ValueError(f"{name} gives values beyond {LARGEST_FP16:.0f}, the largest number of fp16")
 
 
@@ -146,12 +146,13 @@ class QuantisedLinear(nn.Module):
 
     The integers give the same sums on every processor. Without VNNI, both runtimes multiply two neighbouring inputs (up
     to 255) with their weights and add the products in 16 bits, where they saturate (vpmaddubsw). So the scale is one
-    with which no two neighbouring weights add up to more than 128. The range of x was measured by export/ranges.py.
+    with which no two neighbouring weights add up to more than 128. export/ranges.py has measured x.
     """
 
     def __init__(self, source: Linear) -> None:
         super().__init__()
         assert source.range is not None
+        assert source.moments is not None
         low, high = source.range.clamp(max=0)[0], source.range.clamp(min=0)[1]
         step = ((high - low) / LARGEST_UINT8).clamp(min=SMALLEST_SCALE)
         self.rounding = Rounding(step=step, zero=(-low / step).round().to(torch.uint8))
@@ -159,7 +160,7 @@ class QuantisedLinear(nn.Module):
         pairs = F.pad(weight, (0, 0, 0, len(weight) % 2)).unflatten(0, (-1, 2)).sum(1)  # (in / 2, out)
         largest = torch.maximum(weight.abs().amax(0), pairs.abs().amax(0))
         self.scale = nn.Buffer((largest / LARGEST_INT8).clamp(min=SMALLEST_SCALE))  # (out,)
-        self.integers = nn.Buffer((weight / self.scale).round().to(torch.int8))  # (in, out)
+        self.integers = nn.Buffer(rounded(weight, self.scale, source.moments))  # (in, out)
         self.bias = source.bias
 
     @property

@@ -49,11 +49,13 @@ def rewrite(model: VisionTransformer, preprocessing: Preprocessing) -> VisionTra
 
 
 class Linear(nn.Module):
-    """x @ weight + bias with weight (in, out). `range` (2,) has the ends of x, if they were measured."""
+    """x @ weight + bias with weight (in, out). `range` (2,) and `moments` (in, in) are those of x, if measured."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, *, range: Tensor | None = None) -> None:
+    def __init__(
+        self, weight: Tensor, bias: Tensor | None, *, range: Tensor | None = None, moments: Tensor | None = None
+    ) -> None:
         super().__init__()
-        self.range = None if range is None else nn.Buffer(range)
+        self.range, self.moments = range, moments
         self.weight = nn.Parameter(weight.detach().contiguous().clone())
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous().clone())
 
@@ -70,15 +72,14 @@ class FusedAttention(nn.Module):
         self.heads = source.heads
         weights = source.qkv.weight.chunk(3)
         biases = (None, None, None) if source.qkv.bias is None else source.qkv.bias.chunk(3)
-        range = _measured(source.qkv, "range")
-        self.q, self.k, self.v = (Linear(w.T, b, range=range) for w, b in zip(weights, biases, strict=True))
+        measured = _measured(source.qkv)
+        self.q, self.k, self.v = (Linear(w.T, b, **measured) for w, b in zip(weights, biases, strict=True))
         self.q_norm, self.k_norm = source.q_norm, source.k_norm
         self.rope = FusedRope(source.rope) if isinstance(source.rope, Rope) else nn.Identity()
         self.norm, self.proj = source.norm, source.proj
         self.q_rounding: nn.Module = nn.Identity()
         self.k_rounding: nn.Module = nn.Identity()
-        reach = _measured(source, "reach")
-        self.reach = None if reach is None else nn.Buffer(reach)
+        self.reach = _measured(source).get("reach")
         bias = source.bias()
         self.bias = None if bias is None else nn.Parameter(bias.detach().contiguous())  # (1, H, T, T)
 
@@ -173,13 +174,14 @@ class HeadTokensBlock(EncoderBlock):
         return attended, self.ls2(self.mlp(self.norm2(tokens[:, : self.tokens] + attended)))
 
 
-def _measured(module: nn.Module, name: str) -> Tensor | None:
-    """A buffer of export/ranges.py."""
-    return dict(module.named_buffers(recurse=False)).get(name)
+def _measured(module: nn.Module) -> dict[str, Tensor]:
+    """The buffers of export/ranges.py."""
+    buffers = dict(module.named_buffers(recurse=False))
+    return {name: buffers[name] for name in ("range", "moments", "reach") if name in buffers}
 
 
 def _linear(source: nn.Linear) -> Linear:
-    return Linear(source.weight.T, source.bias, range=_measured(source, "range"))
+    return Linear(source.weight.T, source.bias, **_measured(source))
 
 
 def replace_layers(module: nn.Module, forms: dict[type[nn.Module], Callable[[Any], nn.Module]]) -> None:

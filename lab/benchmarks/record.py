@@ -17,10 +17,10 @@ from app.machine import allowed_cores
 
 ROOT = Path(__file__).parents[2]
 CODE = (
-    "app", "client", "export", "model", "lab/batch", "lab/benchmarks", "lab/load", "lab/study",
+    "app", "client", "export", "model", "lab/batch", "lab/benchmarks", "lab/load", "lab/real", "lab/study",
     "pyproject.toml", "constraints.txt",
 )  # fmt: skip
-RECORDED = ("batch", "benchmarks", "load", "study")  # folders of lab/
+RECORDED = ("batch", "benchmarks", "load", "real", "study")  # folders of lab/
 GENERATED = (":!*.json", ":!*.md")  # what benchmarks write themselves, as git leaves it out
 PACKAGES = ("openvino", "numpy", "pillow", "fastapi", "uvicorn", "torch")
 

@@ -36,7 +36,7 @@ def read(folder, checkpoint=CHECKPOINT) -> tuple[list[int], list[int], list[int]
 def test_images_are_split_and_each_is_used_once(tmp_path):
     fill(tmp_path, 40)
     ranges, judged, labels = read(tmp_path)
-    assert (len(ranges), len(judged), labels) == (10, 30, None)
+    assert (len(ranges), len(judged), labels) == (20, 20, None)
     assert sorted(ranges + judged) == list(range(40))
     assert ranges != sorted(ranges)
     assert read(tmp_path) == (ranges, judged, labels)

@@ -36,8 +36,9 @@ def lowered(precision, **changes):
     return network
 
 
-def quantised(weight, *, low=0.0, high=1.0) -> QuantisedLinear:
-    return QuantisedLinear(Linear(weight, None, range=torch.tensor([low, high])))
+def quantised(weight, *, low=0.0, high=1.0, moments=None) -> QuantisedLinear:
+    moments = torch.eye(len(weight)) if moments is None else moments
+    return QuantisedLinear(Linear(weight, None, range=torch.tensor([low, high]), moments=moments))
 
 
 def test_a_weight_is_off_by_half_a_step_of_its_output_at_most():
@@ -81,9 +82,21 @@ def test_a_step_is_as_small_as_the_largest_weight_or_pair_of_neighbours_allows()
 
 @given(weight=arrays(np.float32, array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.floats(-8, 8, width=32)))
 def test_no_two_neighbouring_products_saturate_in_16_bits(weight):
-    integers = quantised(torch.from_numpy(weight)).integers.int()
+    inputs = torch.randn(40, len(weight), generator=torch.Generator().manual_seed(0)).cumsum(1)
+    integers = quantised(torch.from_numpy(weight), moments=inputs.T @ inputs).integers.int()
     pairs = functional.pad(integers, (0, 0, 0, len(integers) % 2)).unflatten(0, (-1, 2)).sum(1)
     assert (255 * pairs).abs().max() < 2**15
+
+
+def test_inputs_that_go_together_make_good_what_each_weight_is_off_by():
+    generator = torch.Generator().manual_seed(0)
+    inputs = torch.randn(200, 100, generator=generator).cumsum(1)
+    weight = torch.randn(100, 4, generator=generator)
+    off = [
+        (inputs @ (quantised(weight, moments=moments).weight - weight)).square().mean()
+        for moments in (torch.eye(100), inputs.T @ inputs / 200)
+    ]
+    assert off[1] < 0.2 * off[0]
 
 
 def layer(inputs) -> QuantisedLinear:

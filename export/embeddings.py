@@ -1,0 +1,53 @@
+"""The embeddings of the float32 network and of the lean graph for the same images, of a model without labels."""
+
+import time
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from app.bundle import Likeness
+from app.inference.engine import Engine
+from export.agreement import BATCH, TIME_LIMIT_S
+from export.images import Images
+from export.reference import normalised
+from model.checkpoints.checkpoint import Checkpoint
+from model.progress import bars
+
+FLOOR = 0.99  # of the mean cosine; with less, a third of the images have another nearest image
+
+
+def likeness(checkpoint: Checkpoint, images: Images, engine: Engine) -> Likeness:
+    """Of the judged images, or of as many of them as the time allows. Raises ValueError below FLOOR."""
+    end = time.monotonic() + TIME_LIMIT_S[images.source]
+    expected: list[Tensor] = []
+    found: list[Tensor] = []
+    with bars() as shown:
+        for start in shown.track(range(0, len(images.judged), BATCH), description="comparing with fp32"):
+            if found and time.monotonic() > end:
+                break
+            batch = images.judged[start : start + BATCH]
+            with torch.inference_mode():
+                expected.append(checkpoint.model(normalised(batch, checkpoint)))
+            found.append(torch.from_numpy(engine.run("classify", batch)["embedding"]))
+    exact, lean = F.normalize(torch.cat(expected).double()), F.normalize(torch.cat(found).double())
+    cosines = (exact * lean).sum(1)
+    if not cosines.mean() >= FLOOR:
+        raise ValueError(
+            f"embeddings of {len(lean)} images have a mean cosine of {cosines.mean():.4f} with those in fp32, and "
+            f"{FLOOR} is the least. Give --pictures FOLDER with images like those that will be served, or take "
+            "--precision bf16"
+        )
+    return Likeness(
+        pictures=len(lean),
+        source=images.source,
+        ranges=len(images.ranges),
+        cosine_mean=cosines.mean().item(),
+        cosine_least=cosines.min().item(),
+        neighbours=(_nearest(exact) == _nearest(lean)).double().mean().item(),
+    )
+
+
+def _nearest(directions: Tensor) -> Tensor:
+    """The place of the nearest other image of each, (N,)."""
+    return (directions @ directions.T).fill_diagonal_(-2).argmax(1)

