@@ -88,7 +88,7 @@ def with_checksum(packed: bytes) -> bytes:
 
 
 def of_image(answer: Any) -> bytes:
-    return with_checksum(IMAGE[_CHECKSUM.size :][:CLASSES] + pack_answer(answer))
+    return with_checksum(IMAGE[_CHECKSUM.size :][:CLASSES] + b"".join(pack_answer(answer)))
 
 
 def of_maps(**changes: Any) -> bytes:
