@@ -3,6 +3,7 @@
 import os
 import resource
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -55,12 +56,11 @@ def resident_memory() -> int:
 
 
 def cpu_seconds(process: int) -> float:
-    """Processor time of a process and of its children that have ended; 0 without such a process, or without /proc."""
+    """Processor time of a process, by its number above 0; 0 where there is none, or no system call tells."""
     try:
-        fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+        return time.clock_gettime((~process << 3) | 2)  # the clock of clock_getcpuclockid(3) on Linux
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")  # utime to cstime of proc_pid_stat(5)
 
 
 def _limits(controller: str, file: str) -> list[str]:

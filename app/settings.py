@@ -73,7 +73,7 @@ class Settings(BaseSettings):
     metrics_port: Annotated[int, Field(ge=0, le=65535)] = 0
     """Separate port for `/metrics` and the probes; 0: they are at `VIT_PORT`"""
     api_keys: Annotated[SecretStr | None, Field(repr=False)] = None
-    """Comma-separated API keys. If set, requests must send one; probes and the page need none"""
+    """Comma-separated API keys, each `KEY` or `name=KEY`. Requests must send one; probes and the page need none"""
     api_keys_file: Path | None = None
     """File with more API keys, one per line"""
     root_path: str = ""

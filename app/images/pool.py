@@ -47,7 +47,7 @@ class Processes(NamedTuple):
 
     @property
     def all(self) -> tuple[int, ...]:
-        return (self.fork_server, *self.workers)
+        return tuple(filter(None, (self.fork_server, *self.workers)))
 
 
 @dataclass(kw_only=True, eq=False)

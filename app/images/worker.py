@@ -10,13 +10,13 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.images import fork_server
 from app.images.fork_server import ORDER, REPORT, Work
+from app.machine import cpu_seconds
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._ours = select.poll()
         self._ours.register(worker.connection, select.POLLOUT)
-        self._cpu_s_before = _cpu_seconds(self._process)
+        self._cpu_s_before = cpu_seconds(self._process)
         self._asleep_s = 0.0
         self._checks = 0
         self.timed_out = self.stopped = False
@@ -106,7 +106,7 @@ class Watch:
             state = _state(self._process)
             if state in ASLEEP:
                 self._asleep_s += self._timeout_s / CHECKS
-            worked_s = _cpu_seconds(self._process) - self._cpu_s_before + self._asleep_s
+            worked_s = cpu_seconds(self._process) - self._cpu_s_before + self._asleep_s
             if worked_s >= self._timeout_s or self._checks >= MAX_WALL_FACTOR * CHECKS:
                 self.timed_out, self.stopped = True, state in STOPPED
                 self._worker.kill()
@@ -178,13 +178,6 @@ def _environment() -> dict[str, str]:
     paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     return {**passed, **SET, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _cpu_seconds(process: int) -> float:
-    try:
-        return time.clock_gettime((~process << 3) | 2)  # the clock of clock_getcpuclockid(3) on Linux
-    except OSError:
-        return 0.0
 
 
 def _state(process: int) -> str:

@@ -5,9 +5,9 @@ therefore there from the start, as 0.
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from time import process_time
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector, generate_latest
@@ -50,8 +50,7 @@ class Metrics:
         self.images = counter("vit_images", "Images by outcome", ["outcome"])
         for outcome in ("classified", "embedded", UnusableImage.kind):
             self.images.labels(outcome)
-        self._label_counter = counter("vit_top_labels", "Images by their most likely label", ["label"])
-        self._top_labels = TopLabels(self._label_counter, ())
+        self._images_by_label = counter("vit_top_labels", "Images by their most likely label", ["label"])
         self._top_scores = Histogram(
             "vit_top_score", "Score of an image's most likely label", buckets=SCORES, registry=registry
         )
@@ -77,7 +76,7 @@ class Metrics:
         """
         for method, route in (*routes, *((method, "unmatched") for method in METHODS)):
             self._requests.labels(method, route, "500")
-        self._top_labels = TopLabels(self._label_counter, labels)
+        self._top_labels = TopLabels(lambda name: self._images_by_label.labels(name).inc, labels)
         for key in keys:
             self._key_requests.labels(key)
 
@@ -94,7 +93,7 @@ class Metrics:
             self._key_requests.labels(key).inc()
 
     def answered(self, index: int, score: float) -> None:
-        """The class of an image's most likely label, and its score. Belongs to the event loop."""
+        """The class of an image's most likely label, and its score. Belongs to the event loop, after `expect`."""
         self._top_labels.count(index)
         self._top_scores.observe(score)
 
@@ -115,22 +114,23 @@ class DroppedLines(Collector):
 
 
 class CpuSeconds(Collector):
-    """Processor time of this process, of children that have ended, and of the processes that `others` names.
+    """Processor time of this process and of those that `others` numbers.
 
-    It never falls, as it would where a process ends without a parent: Prometheus would take that for a restart.
+    What one that has ended has taken still counts, but for the time since the last look: Prometheus would take a number
+    that falls for a restart.
     """
 
     def __init__(self) -> None:
         self.others: Callable[[], Iterable[int]] = tuple
-        self._seconds = 0.0
+        self._of_others = 0.0
+        self._last: dict[int, float] = {}  # of each of the others
 
     def collect(self) -> Iterator[CounterMetricFamily]:
-        user, system, of_children, system_of_children, _ = os.times()
-        now = user + system + of_children + system_of_children + sum(map(cpu_seconds, self.others()))
-        self._seconds = max(self._seconds, now)
-        yield CounterMetricFamily(
-            "vit_cpu_seconds", "Processor time of the service and its decoders", value=self._seconds
-        )
+        now = {process: cpu_seconds(process) for process in self.others()}
+        self._of_others += sum(max(seconds - self._last.get(process, 0.0), 0.0) for process, seconds in now.items())
+        self._last = now
+        seconds = process_time() + self._of_others
+        yield CounterMetricFamily("vit_cpu_seconds", "Processor time of the service and its decoders", value=seconds)
 
 
 async def watch_event_loop(observe: Callable[[float], None]) -> None:

@@ -1,11 +1,11 @@
 """How often each label was the most likely one, in a bounded number of time series."""
 
-from collections.abc import Sequence
-
-from prometheus_client import Counter
+from collections.abc import Callable, Sequence
 
 MAX_NAMES = 50
 OTHER = "other"  # all labels without a name of their own
+
+Increment = Callable[[], None]
 
 
 class TopLabels:
@@ -14,24 +14,24 @@ class TopLabels:
     Belongs to the event loop.
     """
 
-    def __init__(self, counter: Counter, labels: Sequence[str]) -> None:
-        """`counter` has one label, its name. `labels` are those of the model, (classes,)."""
-        self._counter, self._labels = counter, labels
+    def __init__(self, series: Callable[[str], Increment], labels: Sequence[str]) -> None:
+        """`series` makes that of a name. `labels` are those of the model, (classes,)."""
+        self._series, self._labels = series, labels
         self._names: set[str] = set()  # two classes may have the same
-        self._of_class: list[Counter | None] = [None] * len(labels)  # none before it was counted
+        self._of_class: list[Increment | None] = [None] * len(labels)  # none before the first is counted
         if len(set(labels)) <= MAX_NAMES:
             for index in range(len(labels)):
                 self._name(index)
 
     def count(self, index: int) -> None:
         """`index` is that of the class."""
-        (self._of_class[index] or self._name(index)).inc()
+        (self._of_class[index] or self._name(index))()
 
-    def _name(self, index: int) -> Counter:
+    def _name(self, index: int) -> Increment:
         name = self._labels[index]
         if name not in self._names and len(self._names) == MAX_NAMES:
             name = OTHER
         else:
             self._names.add(name)
-        child = self._of_class[index] = self._counter.labels(name)
-        return child
+        increment = self._of_class[index] = self._series(name)
+        return increment
