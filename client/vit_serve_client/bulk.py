@@ -6,7 +6,7 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -65,8 +65,9 @@ class Bulk:
         Images without an outcome are left out then. KeyboardInterrupt does not wait for requests in progress.
         """
         pool = ThreadPoolExecutor(concurrency)
-        tasks = deque(pool.submit(self._send, part) for part in _parts(images))
+        tasks: deque[Future[dict[str, Answer]]] = deque()
         try:
+            tasks.extend(pool.submit(self._send, part) for part in _parts(images))
             while tasks:
                 results = tasks[0].result()
                 tasks.popleft()

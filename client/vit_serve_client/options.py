@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
     add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
-    add("--maps", type=Path, metavar="FOLDER", help="write the heatmap of each image, in the folders of the images")
+    add("--maps", type=Path, metavar="FOLDER", help="write heatmaps; FOLDER mirrors that of the images")
     add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")
     add("--embeddings", type=Path, metavar="PLACE", help="write embeddings: as .npy to a folder, or to a .parquet file")
     add(
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
         type=_part,
         default=(0, 1),
         metavar="I/N",
-        help="only images whose name has this part of hashes, from 0/16 to 15/16",
+        help="only a share of the images, by a hash of their names: 0/16 to 15/16",
     )
     add("--concurrency", type=_positive, default=16, metavar="N", help="requests at a time (default: 16)")
     add(

@@ -55,7 +55,7 @@ class Output:
             raise ValueError(f"{path}: the output is a .csv, .jsonl or .parquet file")
         if no_formulas and suffix != ".csv":
             raise ValueError("--no-formulas is for .csv files")
-        self._path, self._parquet = path, None
+        self._out, self._path, self._parquet = path, path, None
         self._text: Text = Csv(no_formulas=no_formulas) if suffix == ".csv" else JsonLines()
         if path and suffix == ".parquet":
             self._path, self._parquet = parquet.part_of(path), path
@@ -84,12 +84,12 @@ class Output:
         """Nothing is written before. Raises OtherRun if the file is of another model or number of labels per image."""
         self._model = f"{model.name}@{model.digest[:12]}"
         if other := ", ".join({entry.model for entry in self._entries} - {self._model}):
-            reason = f"{self._path} has images of the model {other}, and the service has {self._model}"
+            reason = f"{self._out} has images of the model {other}, and the service has {self._model}"
             raise OtherRun(f"{reason}: give another --out, or serve the first model again")
         if self._entries and self._entries[-1].best and self._entries[-1].labels < labels:
             del self.best[self._entries.pop().image]
         if odd := next((entry for entry in self._entries if entry.best and entry.labels != labels), None):
-            reason = f"the labels per image are {odd.labels} in {self._path} and would be {labels} in this run"
+            reason = f"the labels per image are {odd.labels} in {self._out} and would be {labels} in this run"
             raise OtherRun(f"{reason}: give another --out, or another --top-k")
         self._write(self._finished)
         length = self._entries[-1].end if self._entries else 0
@@ -129,7 +129,9 @@ class Output:
 
 
 def _best(row: Row) -> Best | None:
-    return None if row.error else Best(intern(row.label or ""), math.nan if row.score is None else row.score)
+    if row.error is not None:
+        return None
+    return Best(intern(row.label or ""), math.nan if row.score is None else row.score)
 
 
 def _entries(text: Text, data: str) -> list[Entry]:
