@@ -28,7 +28,8 @@ from model.progress import bars
 
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
 FEWEST = 32
-MOST_RANGES, RANGES_SHARE = 64, 2  # one image of 2 is for ranges
+MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
+ENOUGH_RANGES = 24  # images; of fewer than four times as many, half are for ranges
 SEED = 7
 LIMITS = Limits(
     max_pixels=Settings.model_fields["max_image_pixels"].default,
@@ -70,7 +71,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
         )
-    ranges = min(MOST_RANGES, len(pixels) // RANGES_SHARE)
+    ranges = min(MOST_RANGES, max(len(pixels) // RANGES_SHARE, min(ENOUGH_RANGES, len(pixels) // 2)))
     indices = orders(folders, len(checkpoint.labels)) if labels and labels.by == "index" else {}
 
     sure = [] if len(indices) > 1 else [order for order in indices if order != BY_NUMBER]

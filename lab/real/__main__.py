@@ -8,8 +8,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.benchmarks.__main__ import publish
-from lab.benchmarks.record import Rows
+from lab.benchmarks.page import write_pages
+from lab.benchmarks.record import Rows, write_record
+from lab.benchmarks.rounds import table
 from lab.real import intake, maps, precision
 from lab.real.data import Data, make
 
@@ -18,13 +19,17 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "maps": maps.measure,
     "intake": intake.measure,
 }
+FOLDER = Path(__file__).parent
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = make(Path(folder))
         for name in sys.argv[1:] or EXPERIMENTS:
-            publish(f"real-{name}", EXPERIMENTS[name](data))
+            rows = EXPERIMENTS[name](data)
+            write_record(FOLDER / f"real-{name}.json", rows)
+            print(table(rows))
+            write_pages()
 
 
 if __name__ == "__main__":
