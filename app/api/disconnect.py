@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable
+from contextlib import suppress
 from typing import TypeVar
 
 from fastapi import Request
@@ -19,7 +20,8 @@ async def cancel_on_disconnect(request: Request, awaited: Awaitable[T]) -> T:
     leaves = asyncio.timeout(None)
 
     def left(_: asyncio.Future[None]) -> None:
-        leaves.reschedule(0)  # that is now
+        with suppress(RuntimeError):  # the work has ended meanwhile
+            leaves.reschedule(0)  # that is now
 
     try:
         async with leaves:

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 from starlette.requests import ClientDisconnect, Request
@@ -85,3 +86,22 @@ async def test_work_that_ends_first_is_the_result(messages):
 async def test_what_ends_the_work_is_raised(work, messages, raised):
     with pytest.raises(raised):
         await attended(work, *messages)
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_work_that_ends_as_the_client_leaves_causes_no_complaint(turns):
+    complaints: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: complaints.append(context))
+
+    async def receive() -> dict[str, object]:
+        return LEFT
+
+    async def short() -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+
+    with suppress(ClientDisconnect):
+        await cancel_on_disconnect(Request({"type": "http"}, receive), short())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert complaints == []
