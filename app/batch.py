@@ -28,7 +28,7 @@ from app.settings import Settings
 
 T = TypeVar("T")
 
-ENDLESS_S = 1e9  # nobody waits for an answer: a large image waits for others, however many they are
+ENDLESS_S = 1e9  # nobody waits for an answer, so a large image may wait for any number of others
 
 
 class BatchFailed(RuntimeError):

@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from math import exp, lgamma, log, log1p
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,17 @@ class Answers:
 
 def answers(checkpoint: Checkpoint, images: Images, engine: Engine) -> Answers:
     """Answers for the judged images, or for as many of them as TIME_LIMIT_S allows."""
+    expected, lean = of_both(checkpoint, images, engine, "logits")
+    labels, guess = _labels(images, expected.argmax(1))
+    return Answers(expected=expected, lean=lean, labels=labels, guess=guess)
+
+
+def of_both(
+    checkpoint: Checkpoint, images: Images, engine: Engine, output: Literal["logits", "embedding"]
+) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """What PyTorch's network gives for the judged images, or for as many of them as TIME_LIMIT_S allows, and that
+    output of the lean graph: (images, numbers) each. A network without a head gives its embedding.
+    """
     end = time.monotonic() + TIME_LIMIT_S[images.source]
     expected: list[npt.NDArray[np.float32]] = []
     lean: list[npt.NDArray[np.float32]] = []
@@ -44,10 +56,8 @@ def answers(checkpoint: Checkpoint, images: Images, engine: Engine) -> Answers:
             batch = images.judged[start : start + BATCH]
             with torch.inference_mode():
                 expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
-            lean.append(engine.run("classify", batch)["logits"])
-    all_expected = np.concatenate(expected)
-    labels, guess = _labels(images, all_expected.argmax(1))
-    return Answers(expected=all_expected, lean=np.concatenate(lean), labels=labels, guess=guess)
+            lean.append(engine.run("classify", batch)[output])
+    return np.concatenate(expected), np.concatenate(lean)
 
 
 def _labels(images: Images, found: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64] | None, str]:

@@ -1,36 +1,23 @@
 """The embeddings of the float32 network and of the lean graph for the same images, of a model without labels."""
 
-import time
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from app.bundle import Likeness
 from app.inference.engine import Engine
-from export.agreement import BATCH, TIME_LIMIT_S
+from export.agreement import of_both
 from export.images import Images
-from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
-from model.progress import bars
 
 FLOOR = 0.99  # of the mean cosine; with less, a third of the images have another nearest image
 
 
 def likeness(checkpoint: Checkpoint, images: Images, engine: Engine) -> Likeness:
     """Of the judged images, or of as many of them as the time allows. Raises ValueError below FLOOR."""
-    end = time.monotonic() + TIME_LIMIT_S[images.source]
-    expected: list[Tensor] = []
-    found: list[Tensor] = []
-    with bars() as shown:
-        for start in shown.track(range(0, len(images.judged), BATCH), description="comparing with fp32"):
-            if found and time.monotonic() > end:
-                break
-            batch = images.judged[start : start + BATCH]
-            with torch.inference_mode():
-                expected.append(checkpoint.model(normalised(batch, checkpoint)))
-            found.append(torch.from_numpy(engine.run("classify", batch)["embedding"]))
-    exact, lean = F.normalize(torch.cat(expected).double()), F.normalize(torch.cat(found).double())
+    exact, lean = (
+        F.normalize(torch.from_numpy(rows).double()) for rows in of_both(checkpoint, images, engine, "embedding")
+    )
     cosines = (exact * lean).sum(1)
     if not cosines.mean() >= FLOOR:
         raise ValueError(
