@@ -4,6 +4,8 @@
 #   docker build -t vit-serve --build-arg BUNDLE=bundles/mine .          a bundle exported before
 #   docker build -t vit-serve --target checkpoint --build-arg CHECKPOINT=model.safetensors .
 #   docker build -t vit-serve:cuda --build-arg DEVICE=cuda .             with the CUDA libraries, several GB
+#   docker build -t mine --target bundle --build-arg BUNDLE=bundles/mine .
+#                                                                        a bundle alone, for docker/kubernetes/bundle-image
 #
 # A bundle mounted at /bundle replaces the one inside.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
@@ -33,7 +35,9 @@ RUN rm -r /srv/app/demo \
 
 FROM ${PYTHON_IMAGE} AS exported
 ARG CHECKPOINT
+# Such as "--precision int8", without spaces in an option
 ARG EXPORT_OPTIONS=
+# May name the index of a PyTorch without CUDA
 ARG PIP_EXTRA_INDEX_URL
 WORKDIR /work
 RUN python3 -m venv /venv && /venv/bin/pip install --quiet --no-cache-dir "pip>=25.1"

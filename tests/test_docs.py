@@ -18,6 +18,7 @@ from lab.benchmarks.age import HOT_PATH
 from lab.benchmarks.figures import FIGURES, MARK
 from lab.benchmarks.page import BLOCK, PAGES, blocks, table, written
 from lab.benchmarks.record import head, read_record, record_paths
+from lab.benchmarks.sizing import CORES_BESIDE_GPU, replicas
 from lab.parity import record as parity_record
 from lab.parity import summary
 from model.demo.train import CONFIG as DEMO_CONFIG
@@ -215,6 +216,13 @@ def anchors(page: Path) -> set[str]:
 @pytest.mark.parametrize("page", [Path("README.md"), *PAGES], ids=str)
 def test_tables_and_figures_are_those_of_the_records(page):
     assert page.read_text() == written(page.read_text())
+
+
+def test_replicas_are_sized_for_four_fifths_of_what_they_answer():
+    assert [replicas(images_s, each=100) for images_s in (1, 80, 81)] == [1, 1, 2]
+    gpu = yaml.safe_load(Path("docker/kubernetes/gpu/deployment.yaml").read_text())
+    (served,) = gpu["spec"]["template"]["spec"]["containers"]
+    assert int(served["resources"]["requests"]["cpu"]) == CORES_BESIDE_GPU
 
 
 def test_the_summary_of_parity_is_that_of_its_record():

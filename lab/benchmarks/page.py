@@ -6,6 +6,7 @@ from lab.benchmarks.figures import fill
 from lab.benchmarks.leaders import ahead, fastest
 from lab.benchmarks.record import ROOT, Rows, read_record, record_paths, rows_of
 from lab.benchmarks.rounds import table
+from lab.benchmarks.sizing import sizing
 from lab.gpu.tables import gpu_tables
 
 README = ROOT / "README.md"
@@ -25,6 +26,7 @@ def blocks() -> dict[str, str]:
     return tables | {
         "figures": table(fastest("servers")),
         "where others are ahead": ahead(),
+        "sizing": table(sizing()),
         "what_if": table(of_first_fill()),
         **{name: table(rows) for name, rows in gpu_tables().items()},
     }

@@ -31,9 +31,14 @@ def runs() -> Rows:
 
 
 def served() -> Rows:
-    one = [{**row, "replicas": 1} for row in _rows("served", "rates") if row["connections"] == SAME_LOAD]
-    rows = sorted([*one, *_rows("replicas", "rates")], key=lambda row: str(row["answer"]))
+    one = [{**row, "replicas": 1} for row in rates("served") if row["connections"] == SAME_LOAD]
+    rows = sorted([*one, *rates("replicas")], key=lambda row: str(row["answer"]))
     return [{column: row[column] for column in COLUMNS} for row in rows]
+
+
+def rates(section: str) -> Rows:
+    """Of `served`, one replica, or `replicas`, several on one GPU."""
+    return _rows(section, "rates")
 
 
 def _rows(section: str, table: str) -> Rows:

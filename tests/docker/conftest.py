@@ -3,10 +3,12 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from tests.support.manifests import Resources, built
 from tests.support.redis_server import running_redis
 
 CONTAINERS = Path(os.environ.get("CONTAINERS", ""))
@@ -21,6 +23,12 @@ def need() -> Callable[[str], str]:
         return found or pytest.skip(f"{name} is not installed")
 
     return path
+
+
+@pytest.fixture
+def build(need) -> Callable[[Path], Resources]:
+    """What kubectl makes of a folder."""
+    return partial(built, need("kubectl"))
 
 
 @pytest.fixture(scope="module")

@@ -7,9 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import httpx
-import kubernetes_validate
 import pytest
-import yaml
 
 from tests.support.balancers import BALANCERS, listening
 from tests.support.pages import block
@@ -111,13 +109,3 @@ def test_the_shipped_configurations_keep_probes_inside_with_and_without_a_path(n
         for prefix in ("", "/vit"):
             assert httpx.get(f"{base}{prefix}/model").status_code == 200
             assert {httpx.get(f"{base}{prefix}{path}").status_code for path in INSIDE} == {404}
-
-
-def test_the_ingress_is_valid_and_names_the_service():
-    ingress = yaml.safe_load(lines("ingress"))
-    kubernetes_validate.validate(ingress, "1.31", strict=True)
-    (rule,) = ingress["spec"]["rules"]
-    backend = rule["http"]["paths"][0]["backend"]["service"]
-    service = yaml.safe_load(Path("docker/kubernetes/base/service.yaml").read_text())
-    assert backend["name"] == service["metadata"]["name"]
-    assert backend["port"]["name"] in [port["name"] for port in service["spec"]["ports"]]

@@ -2,40 +2,23 @@
 
 import json
 import shutil
-import subprocess
-from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
-import jsonschema
-import kubernetes_validate
 import pytest
 import yaml
 
-FOLDER = Path("docker/kubernetes")
-SCHEMAS = json.loads(Path("tests/golden/crds.json").read_text())  # of KServe, KEDA and the Prometheus Operator
-KUBERNETES = "1.31"  # the oldest that is still maintained by the large providers
+from tests.support.manifests import FOLDER, SCHEMAS, Resources, container, validate
+
 OTHER = {  # than those that are shipped
     "image": "registry.example/vit@sha256:0", "cpu": "7", "memory": "5Gi", "memory-request": "3Gi",
     "store": "rediss://cache.example:6380/1", "store-addresses": "203.0.113.0/28", "store-port": "6380",
     "otlp": "https://collector.example", "otlp-addresses": "198.51.100.7/32", "otlp-port": "443",
     "replicas-least": "4", "replicas-most": "44", "images-per-replica": "99", "prometheus": "http://prometheus.example",
+    "host": "birds.example", "tls-secret": "birds-tls", "ingress-class": "traefik",
+    "bundle-image": "registry.example/birds:7", "bundle-folder": "/bundles/birds-7",
 }  # fmt: skip
-Resources = dict[tuple[str, str], dict[str, Any]]
-Build = Callable[[Path], Resources]
-
-
-@pytest.fixture
-def build(need) -> Build:
-    """Resources of a folder, by kind and name."""
-
-    def built(folder: Path) -> Resources:
-        done = subprocess.run([need("kubectl"), "kustomize", folder], capture_output=True, text=True)
-        assert (done.returncode, done.stderr) == (0, "")
-        return {(r["kind"], r["metadata"]["name"]): r for r in yaml.safe_load_all(done.stdout)}
-
-    return built
 
 
 @pytest.fixture
@@ -47,11 +30,6 @@ def other_site(tmp_path) -> Path:
     assert values["data"].keys() == OTHER.keys()
     (site / "values.yaml").write_text(yaml.safe_dump(values | {"data": OTHER}))
     return site
-
-
-def deployed(resources: Resources) -> dict[str, Any]:
-    (container,) = resources["Deployment", "vit-serve"]["spec"]["template"]["spec"]["containers"]
-    return container
 
 
 def outside(resources: Resources) -> list[tuple[dict[str, Any], list[int]]]:
@@ -68,14 +46,10 @@ def outside(resources: Resources) -> list[tuple[dict[str, Any], list[int]]]:
     ]
 
 
-@pytest.mark.parametrize("folder", ["base", "gpu", "site", "kserve"])
+@pytest.mark.parametrize("folder", ["base", "gpu", "site", "kserve", "canary"])
 def test_every_resource_is_valid(build, folder):
     for resource in build(FOLDER / folder).values():
-        if "." in resource["apiVersion"].partition(".k8s.io")[0]:
-            jsonschema.validate(resource, SCHEMAS[resource["kind"]])
-        else:
-            kubernetes_validate.validate(resource, KUBERNETES, strict=True)
-        assert resource["kind"] == "Namespace" or resource["metadata"]["namespace"] == "vit-serve"
+        validate(resource)
 
 
 def test_the_schemas_of_other_projects_take_no_unknown_field():
@@ -89,7 +63,7 @@ def test_the_schemas_of_other_projects_take_no_unknown_field():
 def test_the_site_without_other_values_is_the_base(build):
     base, site = build(FOLDER / "base"), build(FOLDER / "site")
     del base["HorizontalPodAutoscaler", "vit-serve"]
-    deployed(base)["env"].append({"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": None})
+    container(base)["env"].append({"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": None})
     assert {name: site[name] for name in base} == base
     assert {kind for kind, _ in site.keys() - base.keys()} == {
         "ConfigMap", "NetworkPolicy", "PrometheusRule", "ServiceMonitor", "ScaledObject",
@@ -108,7 +82,7 @@ def test_prometheus_finds_the_metrics_port(build):
     wanted = site["ServiceMonitor", "vit-serve"]["spec"]["selector"]["matchLabels"].items()
     (service,) = (r for (kind, _), r in site.items() if kind == "Service" and wanted <= r["metadata"]["labels"].items())
     (port,) = (port for port in service["spec"]["ports"] if port["name"] == endpoint["port"])
-    assert port["targetPort"] in [port["name"] for port in deployed(site)["ports"]]
+    assert port["targetPort"] in [port["name"] for port in container(site)["ports"]]
 
 
 def test_both_autoscalers_scale_alike(build):
@@ -124,12 +98,12 @@ def test_both_autoscalers_scale_alike(build):
 
 def test_the_values_arrive(build, other_site):
     resources = build(other_site)
-    container, keda = deployed(resources), resources["ScaledObject", "vit-serve"]["spec"]
-    assert container["image"] == OTHER["image"]
-    assert container["resources"]["requests"] == {"cpu": OTHER["cpu"], "memory": OTHER["memory-request"]}
-    assert container["resources"]["limits"] == {"memory": OTHER["memory"]}
-    assert {"name": "VIT_STORE", "value": OTHER["store"]} in container["env"]
-    assert {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": OTHER["otlp"]} in container["env"]
+    served, keda = container(resources), resources["ScaledObject", "vit-serve"]["spec"]
+    assert served["image"] == OTHER["image"]
+    assert served["resources"]["requests"] == {"cpu": OTHER["cpu"], "memory": OTHER["memory-request"]}
+    assert served["resources"]["limits"] == {"memory": OTHER["memory"]}
+    assert {"name": "VIT_STORE", "value": OTHER["store"]} in served["env"]
+    assert {"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": OTHER["otlp"]} in served["env"]
     assert (keda["minReplicaCount"], keda["maxReplicaCount"]) == (4, 44)
     assert keda["triggers"][0]["metadata"]["threshold"] == OTHER["images-per-replica"]
     assert keda["triggers"][0]["metadata"]["serverAddress"] == OTHER["prometheus"]
@@ -150,4 +124,4 @@ def test_the_values_arrive_without_keda_and_with_gpus(build, other_site):
     hpa = resources["HorizontalPodAutoscaler", "vit-serve"]["spec"]
     assert (hpa["minReplicas"], hpa["maxReplicas"]) == (4, 44)
     assert hpa["metrics"][0]["pods"]["target"]["averageValue"] == OTHER["images-per-replica"]
-    assert deployed(resources)["resources"]["limits"] == {"memory": OTHER["memory"], "nvidia.com/gpu": 1}
+    assert container(resources)["resources"]["limits"] == {"memory": OTHER["memory"], "nvidia.com/gpu": 1}
