@@ -97,8 +97,8 @@ def tests_for(fault: Fault, tree: Path) -> list[list[str]]:
     for test in sorted(sorted(tree.glob("tests/**/test_*.py")), key=cost):
         if test.name != "test_faults.py":  # which fails with every fault
             named = test.name.startswith(f"test_{module.name}")
-            kind = alike if named else near if name.search(test.read_text()) else others
-            kind.append(str(test.relative_to(tree)))
+            where = alike if named else near if name.search(test.read_text()) else others
+            where.append(str(test.relative_to(tree)))
     return [alike + near, others]
 
 
