@@ -29,6 +29,7 @@ CLASSIFY_GRAPH = "classify.onnx"
 EXPLAIN_GRAPH = "explain.onnx"
 COMBINED_GRAPH = "combined.onnx"
 WEIGHTS = "weights.bin"
+UPGRADING = "docs/upgrading.md"
 CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of libraries
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
@@ -275,7 +276,8 @@ def load_bundle(folder: Path) -> Bundle:
     except ValidationError as error:
         wrong = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'manifest'}: {e['msg']}" for e in error.errors()[:5])
         wrong = wrong.encode("unicode_escape").decode()  # names may have what a terminal obeys
-        raise BundleError(f"{path} is not a manifest of format 4 ({wrong}). Export the model again.") from None
+        to_do = f"Export the model again ({UPGRADING})."
+        raise BundleError(f"{path} is not a manifest of format 4 ({wrong}). {to_do}") from None
     return Bundle(folder=folder, manifest=manifest, digest=hashlib.sha256(text).hexdigest())
 
 

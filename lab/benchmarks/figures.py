@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 
 from lab.benchmarks.record import number, read_record, record_paths, rows_of
+from lab.gpu.tables import served
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
@@ -11,6 +12,7 @@ LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
 MASS, INSERTION = "mass on the shape, %", "insertion area"
 CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
 READY, START = "resident when ready, MiB", "second start, s"
+MANY = 100_000_000  # images
 
 
 def fill(text: str) -> str:
@@ -42,6 +44,16 @@ def deletion_gain() -> str:
     return f"{least - number(cell('maps', EVIDENCE, column)):.3f}"
 
 
+def of_int8() -> float:
+    """Images per second of ViT-S/16 in int8 on two cores."""
+    return number(cell("servers", "vit-serve", "images/s (quartiles)", graph="vit-serve, int8"))
+
+
+def of_a_gpu() -> float:
+    """Images per second of ViT-B/16 on an H200, with as many replicas as serve the most."""
+    return max(number(row["images/s"]) for row in served() if row["answer"] == "labels")
+
+
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of the demo": of("memory", "demo", READY),
     "seconds until the demo is ready": of("memory", "demo", START, 1),
@@ -56,4 +68,8 @@ FIGURES: dict[str, Callable[[], str]] = {
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
     "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
     "correlation under a blur": of("what_if", EVIDENCE, CORRELATION, 2, fill="blur"),
+    "images/s of ViT-S/16 in int8": lambda: f"{of_int8():.1f}",
+    "hours of two cores": lambda: f"{MANY / of_int8() / 3600:.0f}",
+    "images/s of an H200": lambda: f"{of_a_gpu():.0f}",
+    "hours of an H200": lambda: f"{MANY / of_a_gpu() / 3600:.0f}",
 }

@@ -81,7 +81,9 @@ def seeded(fault: Fault, text: str) -> str:
 
 
 def tests_for(fault: Fault, tree: Path) -> list[list[str]]:
-    """The test files that name the fault's module or are named like it, and all others; the cheapest kind first."""
+    """The test files that are named like the fault's module, then those that name it, and all others; of each the
+    cheapest kind first.
+    """
     module = Path(fault.file).with_suffix("")
     name = re.compile(rf"\b{'.'.join(module.parts)}\b|from {'.'.join(module.parts[:-1])} import .*\b{module.name}\b")
 
@@ -89,13 +91,15 @@ def tests_for(fault: Fault, tree: Path) -> list[list[str]]:
         kind = test.relative_to(tree / "tests").parts[0]
         return KINDS.index(kind) if kind in KINDS else len(KINDS)
 
+    alike: list[str] = []
     near: list[str] = []
     others: list[str] = []
     for test in sorted(sorted(tree.glob("tests/**/test_*.py")), key=cost):
         if test.name != "test_faults.py":  # which fails with every fault
-            alike = test.name.startswith(f"test_{module.name}") or name.search(test.read_text())
-            (near if alike else others).append(str(test.relative_to(tree)))
-    return [near, others]
+            named = test.name.startswith(f"test_{module.name}")
+            where = alike if named else near if name.search(test.read_text()) else others
+            where.append(str(test.relative_to(tree)))
+    return [alike + near, others]
 
 
 def failing(tests: Sequence[str], tree: Path) -> str | None:

@@ -11,6 +11,7 @@ import pytest
 from app.settings import Settings
 from tests.support.balancers import BALANCERS, nginx_file
 from tests.support.listener import keeping_posts
+from tests.support.processes import PATIENCE_S
 
 NGINX = Path("docker/nginx.conf").read_text()
 HAPROXY = Path("docker/haproxy.cfg").read_text()
@@ -84,7 +85,7 @@ def test_a_request_that_died_with_its_replica_is_repeated_if_the_balancer_has_it
         keeping_posts(answers=False) as (second, other),
         BALANCERS[name]([first, second], tmp_path) as balancer,
     ):
-        answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=bytes(size), timeout=20)
+        answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=bytes(size), timeout=PATIENCE_S)
     assert answer.status_code in (502, 503)
     assert len(one + other) == times
 

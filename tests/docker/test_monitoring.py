@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from app.errors import ServiceError
 from app.telemetry.metrics import STAGES
+from tests.support.processes import PATIENCE_S
 from tests.support.server import free_port, running, started
 
 FOLDER = Path("docker/kubernetes/monitoring")
@@ -39,7 +40,7 @@ def replicas() -> Iterator[list[str]]:
     """Addresses of two replicas in which everything has happened that they count."""
     picture = Path("docs/star.jpg").read_bytes()
     with ExitStack() as stack:
-        client = stack.enter_context(httpx.Client(headers={"X-API-Key": KEY}))
+        client = stack.enter_context(httpx.Client(headers={"X-API-Key": KEY}, timeout=PATIENCE_S))
         found = [stack.enter_context(running(**settings)).url for settings in REPLICAS]
         for base in found:
             for content in (picture, b"no image"):
@@ -53,7 +54,8 @@ def exported(replicas) -> dict[str, set[str]]:
     """Label names of each series that the replicas export."""
     found: dict[str, set[str]] = {}
     for base in replicas:
-        for family in text_string_to_metric_families(httpx.get(f"{base}/metrics", headers={"X-API-Key": KEY}).text):
+        answer = httpx.get(f"{base}/metrics", headers={"X-API-Key": KEY}, timeout=PATIENCE_S)
+        for family in text_string_to_metric_families(answer.text):
             for sample in family.samples:
                 found.setdefault(sample.name, set()).update(sample.labels)
     return found
@@ -75,7 +77,7 @@ def prometheus(need, replicas, tmp_path_factory) -> Iterator[httpx.Client]:
     options["web.listen-address"] = f"127.0.0.1:{port}"
     command = [need("prometheus"), *(f"--{name}={value}" for name, value in options.items())]
     with (
-        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=10) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE_S) as client,
         started(command, port=port, ready=partial(read_often, client)),
     ):
         yield client

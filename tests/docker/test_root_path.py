@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.balancers import BALANCERS, listening
 from tests.support.pages import block
+from tests.support.processes import PATIENCE_S
 from tests.support.server import free_port, running
 
 NGINX = """
@@ -74,7 +75,7 @@ def client(request, need, replica, tmp_path) -> Iterator[httpx.Client]:
     configuration.write_text(PROXIES[request.param](replica, port, tmp_path))
     with (
         listening(program, configuration, port) as proxy,
-        httpx.Client(base_url=f"http://127.0.0.1:{proxy.port}", timeout=20, follow_redirects=True) as client,
+        httpx.Client(base_url=f"http://127.0.0.1:{proxy.port}", timeout=PATIENCE_S, follow_redirects=True) as client,
     ):
         yield client
 
@@ -107,5 +108,6 @@ def test_the_shipped_configurations_keep_probes_inside_with_and_without_a_path(n
     with BALANCERS[name]([replica], tmp_path) as balancer:
         base = f"http://127.0.0.1:{balancer.port}"
         for prefix in ("", "/vit"):
-            assert httpx.get(f"{base}{prefix}/model").status_code == 200
-            assert {httpx.get(f"{base}{prefix}{path}").status_code for path in INSIDE} == {404}
+            assert httpx.get(f"{base}{prefix}/model", timeout=PATIENCE_S).status_code == 200
+            answers = [httpx.get(f"{base}{prefix}{path}", timeout=PATIENCE_S) for path in INSIDE]
+            assert {answer.status_code for answer in answers} == {404}

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.processes import PATIENCE_S
 from tests.support.server import running
 
 KEY = "a-key"
@@ -15,7 +16,7 @@ KEY = "a-key"
 
 def metric(port: int, name: str) -> float:
     """The number of a metric with these labels, at the server of this port; 0 before it is first counted."""
-    text = httpx.get(f"http://127.0.0.1:{port}/metrics").text
+    text = httpx.get(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).text
     return sum(map(float, re.findall(rf"^{re.escape(name)} (.+)$", text, re.MULTILINE)))
 
 

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.integration.conftest import KEY
+from tests.support.processes import PATIENCE_S
 
 PACKAGE = "generated_vit_client"
 
@@ -20,7 +21,7 @@ PACKAGE = "generated_vit_client"
 @pytest.fixture(scope="module")
 def generated(guarded_url, tmp_path_factory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("generated")
-    (folder / "openapi.json").write_bytes(httpx.get(f"{guarded_url}/openapi.json").content)
+    (folder / "openapi.json").write_bytes(httpx.get(f"{guarded_url}/openapi.json", timeout=PATIENCE_S).content)
     program = Path(sys.executable).with_name("openapi-python-client")
     command = [program, "generate", "--path", "openapi.json", "--output-path", PACKAGE, "--meta", "none"]
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"  # for ruff, which formats what is made

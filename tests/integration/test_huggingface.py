@@ -7,6 +7,8 @@ import pytest
 from huggingface_hub import InferenceClient
 from huggingface_hub.errors import HfHubHTTPError
 
+from tests.support.processes import PATIENCE_S
+
 
 @pytest.fixture(scope="module")
 def door(url) -> InferenceClient:
@@ -19,7 +21,7 @@ def encoded(image: bytes) -> str:
 
 def test_bytes_and_files_are_named_as_by_classify(url, door, star, tmp_path):
     (tmp_path / "star.jpg").write_bytes(star)
-    expected = httpx.post(f"{url}/classify", content=star).json()["results"][0]["predictions"]
+    expected = httpx.post(f"{url}/classify", content=star, timeout=PATIENCE_S).json()["results"][0]["predictions"]
     for image in (star, tmp_path / "star.jpg"):
         found = {one.label: one.score for one in door.image_classification(image)}
         assert found == pytest.approx({one["label"]: one["score"] for one in expected}, abs=1e-6)

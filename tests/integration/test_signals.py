@@ -13,7 +13,7 @@ from PIL import Image
 from tests.integration.conftest import metric
 from tests.support.connection import Connection, message
 from tests.support.faulty_server import RUN_ENDS
-from tests.support.processes import eventually
+from tests.support.processes import PATIENCE_S, eventually
 from tests.support.server import HOST, Process, is_ready, running
 
 SLOW = "tests.support.faulty_server"  # two seconds for each run
@@ -31,7 +31,7 @@ def refused(server: Process) -> bool:
 
 
 def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
-    with running(drain_delay_s=6) as server, httpx.Client(base_url=server.url) as client:
+    with running(drain_delay_s=6) as server, httpx.Client(base_url=server.url, timeout=PATIENCE_S) as client:
         assert "connection" not in client.get("/livez").headers
         server.send_signal(signal.SIGTERM)
         eventually(lambda: not is_ready(server.port))
@@ -39,7 +39,7 @@ def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
         assert [client.head(path).status_code for path in ("/livez", "/readyz")] == [200, 503]
         answer = client.post("/classify", content=star)
         assert (answer.status_code, answer.headers["connection"]) == (200, "close")
-        answer = httpx.get(f"{server.url}/readyz")
+        answer = httpx.get(f"{server.url}/readyz", timeout=PATIENCE_S)
         assert answer.json()["type"] == "urn:vit-serve:problem:unavailable"
         assert int(answer.headers["retry-after"]) >= 1
         eventually(lambda: refused(server))
@@ -53,7 +53,7 @@ def test_after_sigterm_it_is_not_ready_before_it_refuses_connections(star):
 def test_a_request_in_work_is_finished_unless_the_time_to_drain_is_over(star, number, settings, status):
     """SIGINT, as of a person at a terminal, skips the delay before it."""
     with running(module=SLOW, **settings) as server, ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=20)
+        asked = pool.submit(httpx.post, f"{server.url}/classify", content=star, timeout=PATIENCE_S)
         eventually(lambda: metric(server.port, DECODED) == 1)
         server.send_signal(number)
         assert asked.result().status_code == status
@@ -64,8 +64,9 @@ def test_a_request_in_work_is_finished_unless_the_time_to_drain_is_over(star, nu
 def test_a_verification_does_not_delay_the_end(star):
     """It would take a minute."""
     with running(module=SLOW) as server, ThreadPoolExecutor(1) as pool:
-        map_of_it = httpx.post(f"{server.url}/classify", content=star, timeout=20).json()["results"][0]["attention"]
-        asked = pool.submit(httpx.post, f"{server.url}{map_of_it}/verify", timeout=20)
+        answer = httpx.post(f"{server.url}/classify", content=star, timeout=PATIENCE_S)
+        map_of_it = answer.json()["results"][0]["attention"]
+        asked = pool.submit(httpx.post, f"{server.url}{map_of_it}/verify", timeout=PATIENCE_S)
         eventually(lambda: metric(server.port, "vit_requests_in_flight") == 2)  # and the one that asks
         server.send_signal(signal.SIGTERM)
         assert asked.result().status_code == 503
@@ -106,7 +107,7 @@ def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
     with running(module=SLOW, max_queue_wait_s=60) as server, ThreadPoolExecutor(8) as pool:
 
         def post(body: bytes) -> httpx.Response:
-            return httpx.post(f"{server.url}/classify", content=body, timeout=20)
+            return httpx.post(f"{server.url}/classify", content=body, timeout=PATIENCE_S)
 
         first = pool.submit(post, star)
         eventually(lambda: metric(server.port, DECODED) == 1)
@@ -117,8 +118,8 @@ def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
         for answer in (last.result(), *(one.result() for one in rest)):
             assert (answer.status_code, answer.json()["type"]) == (503, "urn:vit-serve:problem:unavailable")
         with suppress(httpx.TransportError):  # gone already
-            assert httpx.get(f"{server.url}/readyz").status_code == 503
-            assert httpx.get(f"{server.url}/livez").status_code == 503
+            assert httpx.get(f"{server.url}/readyz", timeout=PATIENCE_S).status_code == 503
+            assert httpx.get(f"{server.url}/livez", timeout=PATIENCE_S).status_code == 503
             assert post(star).status_code == 503
         assert server.wait(60) == 70
         assert "illegal memory access" in server.output()

@@ -6,6 +6,7 @@ import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from tests.support.listener import keeping_posts
+from tests.support.processes import PATIENCE_S
 from tests.support.server import running
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -16,7 +17,7 @@ def test_every_request_has_a_line_of_json_and_spans_where_the_environment_says_w
         otlp = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", "NO_PROXY": "127.0.0.1"}
         foreign = {"PROMETHEUS_MULTIPROC_DIR": "no/folder", "WEB_CONCURRENCY": "auto"}
         with running(log_level="info", log_format="json", root_path="/vit", **otlp, **foreign) as server:
-            with httpx.Client(base_url=f"{server.url}/vit") as client:
+            with httpx.Client(base_url=f"{server.url}/vit", timeout=PATIENCE_S) as client:
                 traced = {"traceparent": f"00-{TRACE}-{SPAN}-01"}
                 id = client.post("/classify", content=star, headers=traced).json()["results"][0]["id"]
                 client.get(f"/attention/{id}?format=json")

@@ -11,6 +11,7 @@ from PIL import Image
 from tritonclient.utils import InferenceServerException
 
 from tests.catalogue.case import encode
+from tests.support.processes import PATIENCE_S
 
 PIXELS = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3), dtype=np.uint8)  # the demo's input size
 HEADER = "Inference-Header-Content-Length"
@@ -34,7 +35,8 @@ def scores(url) -> np.ndarray:
     """What /classify says of the images, (3, 12)."""
     rows = []
     for image in ENCODED:
-        (result,) = httpx.post(f"{url}/classify?top_k=12&attention=false", content=image).json()["results"]
+        answer = httpx.post(f"{url}/classify?top_k=12&attention=false", content=image, timeout=PATIENCE_S)
+        (result,) = answer.json()["results"]
         by_index = {prediction["index"]: prediction["score"] for prediction in result["predictions"]}
         rows.append([by_index[i] for i in range(12)])
     return np.array(rows)
@@ -85,7 +87,8 @@ def test_the_requested_outputs_are_returned(door, url):
     assert (answer["id"], answer["model_name"], answer["model_version"]) == ("a-1", "shapes", "1")
     assert [output["name"] for output in answer["outputs"]] == ["embedding", "logits", "scores"]
     embedded, classified = (
-        httpx.post(f"{url}/{path}", content=ENCODED[0]).json()["results"][0] for path in ("embed", "classify")
+        httpx.post(f"{url}/{path}", content=ENCODED[0], timeout=PATIENCE_S).json()["results"][0]
+        for path in ("embed", "classify")
     )
     assert found.as_numpy("embedding")[0] == pytest.approx(embedded["embedding"], abs=1e-5)
     assert found.as_numpy("scores").shape == (3, 2)
@@ -107,7 +110,8 @@ def test_maps_are_kept_on_request(door, url):
         found = door.infer("shapes", [images], parameters={"attention": True})
         one, other = found.get_response()["parameters"]["ids"].split(",")
         for id in (one, other):
-            assert httpx.get(f"{url}/attention/{id}?format=json").json()["image"] == [64, 64]
+            answer = httpx.get(f"{url}/attention/{id}?format=json", timeout=PATIENCE_S)
+            assert answer.json()["image"] == [64, 64]
     assert "parameters" not in door.infer("shapes", [images]).get_response()
 
 

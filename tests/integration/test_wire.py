@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.conftest import metric
 from tests.support.connection import Answer, Connection, message, post
-from tests.support.processes import eventually
+from tests.support.processes import PATIENCE_S, eventually
 from tests.support.server import Process, free_port, running
 
 RECEIVE_S = 2
@@ -293,6 +293,7 @@ def test_keys_and_a_port_for_metrics(tmp_path, star):
         for header in ("X-API-Key: first", "Authorization: Bearer second"):
             assert ask(server, post(star, header)).status == 200
         assert ask(server, message("GET /")).status == 200
-        statuses = [httpx.get(f"http://127.0.0.1:{side}/{path}").status_code for path in ("readyz", "model")]
+        paths = [f"http://127.0.0.1:{side}/{path}" for path in ("readyz", "model")]
+        statuses = [httpx.get(path, timeout=PATIENCE_S).status_code for path in paths]
         assert statuses == [200, 404]
         assert ask(server, message("GET /metrics", "X-API-Key: first")).status == 404

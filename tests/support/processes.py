@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+PATIENCE_S = 60.0  # only a test that fails waits so long, so that it suffices on a busy machine
+
 
 @contextmanager
 def program(text: str, *arguments: str | Path) -> Iterator[subprocess.Popen[str]]:
@@ -18,8 +20,8 @@ def program(text: str, *arguments: str | Path) -> Iterator[subprocess.Popen[str]
             process.kill()
 
 
-def eventually(condition: Callable[[], bool], seconds: float = 60.0) -> None:
-    """Wait for the condition. Only a test that fails waits for `seconds`, so they suffice on a busy machine."""
+def eventually(condition: Callable[[], bool], seconds: float = PATIENCE_S) -> None:
+    """Wait for the condition."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, f"not within {seconds} s"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bundle import BundleError, load_bundle
+from app.bundle import UPGRADING, BundleError, load_bundle
 from app.images.preprocess import Resize
 from app.settings import DEMO_BUNDLE
 from tests.support.specs import spec_of
@@ -137,8 +137,10 @@ def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):
 )
 def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, said):
     edit(bundle, **changes)
-    with pytest.raises(BundleError, match=rf"is not a manifest of format 4 \(.*{said}.*\)\. Export the model again\.$"):
+    to_do = rf"Export the model again \({UPGRADING}\)\."
+    with pytest.raises(BundleError, match=rf"is not a manifest of format 4 \(.*{said}.*\)\. {to_do}$"):
         load_bundle(bundle)
+    assert Path(UPGRADING).is_file()
 
 
 @pytest.mark.parametrize(("precision", "on_gpus"), [("fp32", True), ("fp16", True), ("bf16", False), ("int8", False)])

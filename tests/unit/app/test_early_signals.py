@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from app.settings import VERSION
+from tests.support.processes import PATIENCE_S
 
 # The signal goes to the thread that is waited for, so that it interrupts nothing in the main thread.
 INTERRUPTED = """
@@ -44,7 +45,7 @@ assert signal.set_wakeup_fd(-1) == -1
 
 def run(program: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=20, check=False
+        [sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
 
