@@ -1,4 +1,5 @@
-"""`python -m lab.load.replacing [ROUNDS]`: two models behind one balancer, of which one gets another bundle, ten times.
+"""`python -m lab.load.replacing [REQUESTS]`: two models behind one balancer, of which one gets another bundle, and
+another one, until so many requests have been answered.
 
 Its bundles are the demo under other names. The table goes to docs/deployment.md.
 """
@@ -10,7 +11,7 @@ from tempfile import TemporaryDirectory
 
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Rows
-from lab.load.rolling import RATE, ROUNDS, outcome
+from lab.load.rolling import outcome
 from tests.support.balancers import BALANCERS, in_front_of_models
 from tests.support.pictures import jpeg
 from tests.support.renamed import demo_named
@@ -19,16 +20,18 @@ from tests.support.server import PATIENT
 from tests.support.traffic import steady
 
 REPLICAS = 2  # of each model
+RATE = 10.0  # requests a second to each model
+REQUESTS = 5000  # to both
 BUNDLES = ("birds-1", "birds-2")
 
 
-def measure(rounds: int) -> Rows:
+def measure(requests: int) -> Rows:
     with TemporaryDirectory() as folder:
         bundles = [demo_named(name, Path(folder)) for name in BUNDLES]
-        return [row for program in BALANCERS for row in replaced_behind(program, bundles, rounds)]
+        return [row for program in BALANCERS for row in replaced_behind(program, bundles, requests)]
 
 
-def replaced_behind(program: str, bundles: list[Path], rounds: int) -> Rows:
+def replaced_behind(program: str, bundles: list[Path], requests: int) -> Rows:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
         birds = stack.enter_context(replicas(REPLICAS, bundle=bundles[0], root_path="/birds", **PATIENT))
@@ -39,8 +42,10 @@ def replaced_behind(program: str, bundles: list[Path], rounds: int) -> Rows:
             steady(port, jpeg(), RATE, "/birds/classify", BUNDLES) as to_birds,
             steady(port, jpeg(), RATE, "/shapes/classify") as to_shapes,
         ):
-            for number in range(rounds):
-                restart_all(birds, bundle=bundles[(number + 1) % 2])
+            times = 0
+            while to_birds.answers.total() + to_shapes.answers.total() < requests:
+                times += 1
+                restart_all(birds, bundle=bundles[times % 2])
     return [
         {
             "balancer": program,
@@ -50,11 +55,11 @@ def replaced_behind(program: str, bundles: list[Path], rounds: int) -> Rows:
         }
         | outcome(traffic)
         for model, what, traffic in (
-            ("birds", f"another bundle, {rounds} times", to_birds),
+            ("birds", f"another bundle, {times} times", to_birds),
             ("shapes", "nothing", to_shapes),
         )
     ]
 
 
 if __name__ == "__main__":
-    publish("replacing", measure(int(sys.argv[1]) if sys.argv[1:] else ROUNDS))
+    publish("replacing", measure(int(sys.argv[1]) if sys.argv[1:] else REQUESTS))
