@@ -20,7 +20,7 @@ from tests.support.server import PATIENT
 from tests.support.traffic import steady
 
 REPLICAS = 2  # of each model
-RATE = 10.0  # requests a second to each model
+RATE = 5.0  # requests a second to each model
 REQUESTS = 5000  # to both
 BUNDLES = ("birds-1", "birds-2")
 
@@ -34,8 +34,9 @@ def measure(requests: int) -> Rows:
 def replaced_behind(program: str, bundles: list[Path], requests: int) -> Rows:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory()))
-        birds = stack.enter_context(replicas(REPLICAS, bundle=bundles[0], root_path="/birds", **PATIENT))
-        shapes = stack.enter_context(replicas(REPLICAS, root_path="/shapes", **PATIENT))
+        patient = {**PATIENT, "drain_timeout_s": 60}
+        birds = stack.enter_context(replicas(REPLICAS, bundle=bundles[0], root_path="/birds", **patient))
+        shapes = stack.enter_context(replicas(REPLICAS, root_path="/shapes", **patient))
         ports = {"birds": [one.port for one in birds], "shapes": [one.port for one in shapes]}
         port = stack.enter_context(in_front_of_models(program, ports, folder)).port
         with (
