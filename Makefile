@@ -102,8 +102,9 @@ overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacit
 soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the table in docs/operations.md
 	$(BIN)/python -m lab.load.soak $(SECONDS)
 
-rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy; rewrites the table in docs/deployment.md
+rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, and replace one of two models; rewrites tables in docs/deployment.md
 	$(BIN)/python -m lab.load.rolling
+	$(BIN)/python -m lab.load.replacing
 
 parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites lab/parity/parity.json and docs/checkpoints.md
 	$(PARITY)/bin/python -m lab.parity $(PEERS)

@@ -35,11 +35,13 @@ def measure(rounds: int) -> Rows:
 
 
 def row(balancer: str, what: str, traffic: Traffic) -> Row:
+    return {"balancer": balancer, "each replica gets": what} | outcome(traffic)
+
+
+def outcome(traffic: Traffic) -> Row:
     for failure in traffic.failures:
         print(failure, file=sys.stderr)
     return {
-        "balancer": balancer,
-        "each replica gets": what,
         "requests": len(traffic.seconds) + len(traffic.failures),
         "failed": len(traffic.failures),
         "p50, ms": round(percentile(traffic.seconds, 0.5)),

@@ -30,7 +30,7 @@ SCRAPE = Path("docker/monitoring/scrape.yaml")
 KEY = "right"
 # With maps, and with a key and without its Redis
 REPLICAS: list[dict[str, str]] = [{}, {"store": "redis://127.0.0.1:1", "api_keys": f"team={KEY}"}]
-OF_TARGETS = {"namespace", "pod"}  # labels that Prometheus adds
+OF_TARGETS = {"namespace", "model", "pod"}  # labels that Prometheus adds, the second where there are several
 KINDS = {kind.kind for kind in ServiceError.__subclasses__()}
 VALUES = {"kind": KINDS, "outcome": KINDS | {"classified", "abandoned"}, "stage": set(STAGES)}
 
@@ -97,7 +97,7 @@ def ask(client: httpx.Client, query: str) -> list[dict[str, Any]]:
 
 def filled(query: str) -> str:
     """A query with the variables of the dashboard filled in as Grafana does it."""
-    values = {"__rate_interval": "1m", "namespace": "vit-serve", "pod": ".*", "datasource": "prometheus"}
+    values = {"__rate_interval": "1m", "namespace": "vit-serve", "model": ".*", "pod": ".*", "datasource": "prometheus"}
     return re.sub(r"\$(?:\{(\w+)\}|(\w+))", lambda name: values[name[1] or name[2]], query)
 
 

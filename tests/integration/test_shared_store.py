@@ -24,6 +24,16 @@ def explained(client) -> float:
     return registry.get_sample_value("vit_batch_images_sum", {"graph": "explain"}) or 0.0
 
 
+def test_models_that_share_a_redis_do_not_find_what_another_one_keeps(serve, redis_server, bundle_with, star):
+    """Also when all but the name in the manifest is the same, so that the bytes could be read."""
+    with (
+        serve(**redis_server.settings) as one,
+        serve(bundle=bundle_with(name="other"), **redis_server.settings) as other,
+    ):
+        links = [classify(model, star)["attention"] for model in (one, other)]
+        assert [[model.get(link).status_code for link in links] for model in (one, other)] == [[200, 404], [404, 200]]
+
+
 def test_replicas_answer_the_same_and_without_redis_they_classify_on(serve, replicas, redis_server, star):
     """test_redis_store.py has a Redis that never answers."""
     one, other = replicas

@@ -1,9 +1,10 @@
 """nginx and HAProxy with the shipped configuration: only addresses and file locations differ."""
 
+import os
 import re
 import shutil
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,13 @@ def in_front(program: str, replicas: list[int], folder: Path) -> AbstractContext
     return listening(program, file(replicas, folder, port), port)
 
 
+def in_front_of_models(program: str, models: Mapping[str, list[int]], folder: Path) -> AbstractContextManager[Server]:
+    """The same in front of several models, each with the ports of its replicas."""
+    port = free_port()
+    file = nginx_file_of_models if program == "nginx" else haproxy_file_of_models
+    return listening(program, file(models, folder, port), port)
+
+
 BALANCERS: dict[str, Start] = {program: partial(in_front, program) for program in ("nginx", "haproxy")}
 OPTIONS = {"nginx": ("-e", "stderr", "-p", ".", "-c"), "haproxy": ("-db", "-f")}
 
@@ -42,27 +50,65 @@ def balanced(start: Start, count: int = REPLICAS, /, **settings: Any) -> Iterato
 
 
 def nginx_file(replicas: list[int], folder: Path, port: int) -> Path:
-    changes = {
-        r"server replica:8000 resolve (.*);": "".join(rf"server 127.0.0.1:{one} \1;" + "\n" for one in replicas),
-        r"listen 8080;": f"listen 127.0.0.1:{port};",
-        r"pid /tmp/": f"daemon off; pid {folder}/",
-    }
-    return _changed("nginx.conf", folder, changes)
+    return _changed("nginx.conf", folder, _nginx_servers("replica", replicas) | _nginx_place(folder, port))
+
+
+def nginx_file_of_models(models: Mapping[str, list[int]], folder: Path, port: int) -> Path:
+    (folder / "upstreams").mkdir()
+    for file in (CONFIGURATIONS / "models/upstreams").iterdir():
+        _changed(f"models/upstreams/{file.name}", folder / "upstreams", _nginx_servers(file.name, models[file.name]))
+    return _changed("models/nginx.conf", folder, _nginx_place(folder, port))
+
+
+def nginx_file_of_list(models: list[str], folder: Path, port: int) -> Path:
+    """Of the pod that lists the models in Kubernetes."""
+    (folder / "upstreams").mkdir()
+    for name in models:
+        (folder / "upstreams" / name).touch()
+    return _changed("kubernetes/models/list.conf", folder, _nginx_place(folder, port))
+
+
+def _nginx_servers(name: str, replicas: list[int]) -> dict[str, str]:
+    servers = "".join(rf"server 127.0.0.1:{one} \1;" + "\n" for one in replicas)
+    return {rf"server {name}:8000 resolve (.*);": servers}
+
+
+def _nginx_place(folder: Path, port: int) -> dict[str, str]:
+    """Its processes run as the user of the tests, who alone may read the folder."""
+    user = "user root;" if os.geteuid() == 0 else ""
+    return {r"listen 8080;": f"listen 127.0.0.1:{port};", r"pid /tmp/": f"daemon off; {user} pid {folder}/"}
 
 
 def haproxy_file(replicas: list[int], folder: Path, port: int) -> Path:
+    return _changed("haproxy.cfg", folder, _haproxy_servers("replica", replicas) | _haproxy_place(port))
+
+
+def haproxy_file_of_models(models: Mapping[str, list[int]], folder: Path, port: int) -> Path:
+    shutil.copy(CONFIGURATIONS / "models/names", folder)
+    changes = _haproxy_place(port)
+    for name, ports in models.items():
+        changes |= _haproxy_servers(name, ports)
+    return _changed("models/haproxy.cfg", folder, changes)
+
+
+def _haproxy_servers(name: str, replicas: list[int]) -> dict[str, str]:
     servers = "\n    ".join(f"server replica{i} 127.0.0.1:{one}" for i, one in enumerate(replicas))
-    return _changed("haproxy.cfg", folder, {r"server-template .*": servers, r"bind :8080": f"bind 127.0.0.1:{port}"})
+    return {rf"server-template replica 10 {name}:8000 .*": servers}
+
+
+def _haproxy_place(port: int) -> dict[str, str]:
+    return {r"bind :8080": f"bind 127.0.0.1:{port}"}
 
 
 def _changed(name: str, folder: Path, changes: dict[str, str]) -> Path:
     """The shipped file in another folder, with what is put in the place of each pattern."""
-    text = (CONFIGURATIONS / name).read_text()
+    source, out = CONFIGURATIONS / name, folder / Path(name).name
+    text = source.read_text().replace("/etc/nginx/", f"{folder}/")
     for pattern, replacement in changes.items():
         text, count = re.subn(pattern, replacement, text)
         assert count == 1, f"{name} contains {pattern} {count} times"
-    (folder / name).write_text(text)
-    return folder / name
+    out.write_text(text)
+    return out
 
 
 def listening(program: str, configuration: Path, port: int) -> AbstractContextManager[Server]:

@@ -15,14 +15,15 @@ class Replica:
 
     def __init__(self, settings: dict[str, Any]) -> None:
         self.port = free_port()
-        self._settings = settings
+        self._settings = {**settings}
         self.process = Process(port=self.port, **settings)
 
-    def restart(self) -> int:
-        """Stop it as an orchestrator does, and start it again at once. Its exit code."""
+    def restart(self, **changes: Any) -> int:
+        """Stop it as an orchestrator does, and start it again at once, with other settings if given. Its exit code."""
         self.process.send_signal(signal.SIGTERM)
         code = self.process.wait(60)
         self.process.end()
+        self._settings |= changes
         self.revive()
         return code
 
@@ -49,10 +50,12 @@ def replicas(count: int, **settings: Any) -> Iterator[list[Replica]]:
         yield running
 
 
-def restart_all(running: list[Replica]) -> None:
-    """Restart each once the one before is ready. Raises RuntimeError when one does not exit with 0."""
+def restart_all(running: list[Replica], **changes: Any) -> None:
+    """Restart each once the one before is ready, with other settings if given. Raises RuntimeError when one does not
+    exit with 0.
+    """
     for replica in running:
-        if code := replica.restart():
+        if code := replica.restart(**changes):
             raise RuntimeError(f"a replica exited with {code}")
 
 

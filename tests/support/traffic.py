@@ -4,7 +4,8 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -23,6 +24,7 @@ class Traffic:
     seconds: list[float] = field(default_factory=list)  # from the moment a request was due to its answer
     failures: list[str] = field(default_factory=list)
     waiting: set[float] = field(default_factory=set)  # when the requests without an answer were due
+    answers: Counter[str] = field(default_factory=Counter)  # by the name of the model
 
     @property
     def longest_wait(self) -> float:
@@ -30,13 +32,15 @@ class Traffic:
 
 
 @contextmanager
-def steady(port: int, body: bytes, rate: float) -> Iterator[Traffic]:
-    """POST `body` to /classify, `rate` times a second at random moments (Poisson, open loop), until the block is left
-    and every request is answered or has failed. Anything but a 200 with a prediction counts as failed.
+def steady(
+    port: int, body: bytes, rate: float, path: str = "/classify", models: Container[str] = ("shapes",)
+) -> Iterator[Traffic]:
+    """POST `body`, `rate` times a second at random moments (Poisson, open loop), until the block is left and every
+    request is answered or has failed. Anything but a 200 with a prediction of one of the models counts as failed.
     """
     traffic = Traffic()
     stop = threading.Event()
-    thread = threading.Thread(target=lambda: asyncio.run(_send(port, body, rate, traffic, stop)))
+    thread = threading.Thread(target=lambda: asyncio.run(_send(port, body, rate, path, models, traffic, stop)))
     thread.start()
     try:
         yield traffic
@@ -45,15 +49,19 @@ def steady(port: int, body: bytes, rate: float) -> Iterator[Traffic]:
         thread.join()
 
 
-async def _send(port: int, body: bytes, rate: float, traffic: Traffic, stop: threading.Event) -> None:
+async def _send(
+    port: int, body: bytes, rate: float, path: str, models: Container[str], traffic: Traffic, stop: threading.Event
+) -> None:
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE) as client:
 
         async def one(due: float) -> None:
             traffic.waiting.add(due)
             try:
-                response = await client.post("/classify", content=body)
-                if response.status_code == 200 and response.json()["results"][0]["predictions"]:
+                response = await client.post(path, content=body)
+                answer = response.json() if response.status_code == 200 else {}
+                if answer and answer["results"][0]["predictions"] and answer["model"]["name"] in models:
                     traffic.seconds.append(time.monotonic() - due)
+                    traffic.answers[answer["model"]["name"]] += 1
                 else:
                     traffic.failures.append(f"{response.status_code} {response.text[:200]}")
             except httpx.TransportError as error:
