@@ -42,7 +42,7 @@ def write_samples() -> None:
     """app/page/samples"""
     SAMPLES.mkdir(parents=True, exist_ok=True)
     for label, seed, size in SAMPLE_SCENES:
-        scene(label, seed, size).save(SAMPLES / f"{label}.jpg", quality=88, optimize=True)
+        scene(label, seed, size).save(SAMPLES / f"{label}.jpg", quality=86, optimize=True, progressive=True)
 
 
 def write_sheet() -> None:
