@@ -66,6 +66,7 @@ export class Queue extends EventTarget {
   /** Outline the image with this id, and scroll to it along the strip. */
   mark(id) {
     for (const node of this.#list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
+    if (this.#list.querySelector(".refused")) return; // it comes first, to be read
     const { offsetLeft: left = 0, offsetWidth: width = 0 } = this.#list.querySelector(".chosen") ?? {};
     const { scrollLeft, clientWidth } = this.#list;
     this.#list.scrollLeft = Math.min(Math.max(scrollLeft, left + width + MARGIN - clientWidth), Math.max(left - MARGIN, 0));
