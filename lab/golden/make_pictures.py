@@ -77,10 +77,12 @@ def write_page() -> None:
         page.check("[value=evidence]")
         page.fill("[name=against]", "bolt")
         settle(page)
+        page.keyboard.press("Escape")
+        page.mouse.move(0, 0)
         page.evaluate("scrollTo(0, 0)")
         picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
         browser.close()
-    picture.save(DOCS / "page.jpg", quality=82, optimize=True, progressive=True)
+    picture.save(DOCS / "page.jpg", quality=78, optimize=True, progressive=True)
 
 
 def scene(label: str, seed: int, size: tuple[int, int]) -> Image.Image:
