@@ -126,6 +126,7 @@ export class Heatmap extends EventTarget {
     this.#wipe.ariaValueText = `${Math.round(100 * wipe)} % original`;
     if (!shown || id === this.#originalId) return;
     this.#originalId = id;
+    URL.revokeObjectURL(this.#original.src);
     this.#original.removeAttribute("src"); // it is of another image
     this.#loadingOriginal.run({
       load: (signal) => blob(originalAddress(this.#state.values), { signal }),
