@@ -6,7 +6,7 @@ import { endsOf, scaleOf } from "./maps.js";
 import { significant } from "./numbers.js";
 import { beyond, cropped, sentence } from "./sentence.js";
 
-/** `numbers`: the map as JSON. Returns the sentence. */
+/** `numbers`: the map as JSON. Returns the sentence, which others show too. */
 export function showCaption(numbers, values) {
   const { grid, method, min, max, sum, recipe } = numbers;
   const limits = endsOf(scaleOf(values, numbers), numbers.limits);
@@ -17,5 +17,5 @@ export function showCaption(numbers, values) {
   const outside = numbers.values.filter((value) => value < limits[0] || value > limits[1]);
   byId("beyond").textContent = beyond(outside.length, numbers.values.length);
   byId("cropped").textContent = cropped(numbers);
-  return (byId("saying").textContent = sentence(numbers, values.colormap));
+  return sentence(numbers, values.colormap);
 }

@@ -2,14 +2,14 @@
 
 import { byId, element } from "./element.js";
 import { LabelField } from "./label_field.js";
-import { changesTo, isOfLabel } from "./maps.js";
+import { changesTo, isIdle, isOfLabel } from "./maps.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
-  class_token: "How much the tokens that the result is read from, usually the class token, attend to each patch in one layer.",
-  rollout: "The attention of all layers multiplied together. Half of each layer is the residual connection (Abnar and Zuidema, 2020).",
-  evidence: "What each patch adds to the logit of a label (red) or takes from it (blue): the exact direct effect.",
-  positive_evidence: "What each patch adds to the logit of a label, without what it takes from it in other layers, times rollout. It finds more of the patches that the score needs, but does not add up to the logit.",
+  evidence: "What each patch adds to the score of a label (red) or takes from it (blue): the exact direct effect on the logit.",
+  positive_evidence: "What each patch adds to the score in any layer, without what it takes in others, times rollout. It finds more of the patches that the score needs, but does not add up to the logit.",
+  class_token: "How strongly the class token, from which the answer is read, attends to each patch in one layer. Models without one have tokens that stand for it.",
+  rollout: "Where the model looks through all layers together: attention multiplied, half of each layer the residual connection (Abnar and Zuidema, 2020).",
 };
 const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"], positive_evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];
@@ -24,8 +24,6 @@ export class Controls {
   #state;
   #shape;
   #form = byId("controls");
-  #layer;
-  #head;
   #classes;
   #likely = []; // indices of classes, the most likely first
   #label;
@@ -43,8 +41,10 @@ export class Controls {
       none: "no second label",
       choose: (key) => this.#compare({ against: key }),
     });
-    this.#layer = new Stepper(byId("layer"), "Layer", (layer) => state.set({ layer }));
-    this.#head = new Stepper(byId("head"), "Head", (head) => state.set({ head }));
+    const sentence = ([method, text]) => element("span", { "data-method": method }, text);
+    byId("meaning").replaceChildren(...Object.entries(MEANINGS).map(sentence));
+    for (const event of ["pointerover", "pointerleave"])
+      byId("methods").addEventListener(event, ({ target }) => this.#explain(target.value));
     this.#form.addEventListener("input", ({ target }) => this.#apply(target));
     this.#form.addEventListener("submit", (event) => event.preventDefault());
     state.addEventListener("change", () => this.show());
@@ -61,21 +61,18 @@ export class Controls {
     const { layers, heads } = this.#shape;
     const signed = values.method === "evidence";
     const ofLabel = isOfLabel(values.method);
-    byId("meaning").textContent = MEANINGS[values.method];
-    this.#layer.show(layerOf(values, this.#shape), {
-      count: values.method === "rollout" ? 0 : layers,
-      names: LAYER_NAMES[values.method],
-    });
-    const oneRow = values.method === "class_token";
-    this.#head.show(values.head, { count: oneRow ? heads : 0, names: oneRow ? HEAD_NAMES : [] });
-    byId("head").hidden = ofLabel;
+    this.#explain();
+    steps("layer", [...LAYER_NAMES[values.method], ...Array(layers).keys()]);
+    steps("head", [...HEAD_NAMES, ...Array(heads).keys()]);
     byId("why").hidden = !ofLabel;
     this.#label.show(this.#key, this.#likely);
     this.#against.show(values.against, this.#likely);
     this.#offer("colormap", [["", signed ? "diverging" : "viridis"], ...COLORMAPS.slice(signed ? 0 : 1).map((c) => [c, c])]);
     for (const control of this.#form.elements) {
       if (!(control.name in values) || control.list) continue;
-      const value = values[control.name];
+      const value = control.name === "layer" ? layerOf(values, this.#shape) : values[control.name];
+      const host = control.closest(".steps, .appearance label");
+      if (host) host.hidden = isIdle(control.name, values);
       if (control.type === "radio") control.checked = control.value === value;
       else if (control.type === "checkbox") control.checked = value === "true";
       else control.value = value;
@@ -86,6 +83,12 @@ export class Controls {
   /** Of the class that is explained. */
   get #key() {
     return this.#state.values.label || (this.#likely.length ? this.#classes.key(this.#likely[0]) : "");
+  }
+
+  /** What the chosen method shows, or the one under the pointer. */
+  #explain(method) {
+    const shown = MEANINGS[method] ? method : this.#state.values.method;
+    for (const sentence of byId("meaning").children) sentence.classList.toggle("shown", sentence.dataset.method === shown);
   }
 
   /** A label is never compared with itself. */
@@ -109,40 +112,11 @@ export class Controls {
   }
 }
 
-/** A slider for a number, with buttons for named choices beside it: a layer or the mean of all layers, for example. */
-class Stepper {
-  #value;
-  #range;
-  #names;
-  #choose;
-
-  constructor(host, title, choose) {
-    this.#choose = choose;
-    this.#value = element("output");
-    this.#range = element("input", { type: "range", min: 0, step: 1, "aria-label": title });
-    this.#names = element("div", { class: "chips", role: "group", "aria-label": `${title}: named choices` });
-    this.#range.addEventListener("input", () => choose(this.#range.value));
-    this.#range.addEventListener("click", () => choose(this.#range.value)); // an idle slider is at 0 already
-    host.append(element("div", { class: "head" }, element("span", {}, title), this.#value), this.#range, this.#names);
-  }
-
-  /** `value` is one of `names` or a number below `count`, as text. With `count` 0 there is nothing to choose. */
-  show(value, { count, names }) {
-    const numbered = /^\d+$/.test(value);
-    this.#range.disabled = count === 0;
-    this.#range.max = Math.max(count - 1, 0);
-    this.#range.value = numbered ? value : 0;
-    this.#range.classList.toggle("idle", !numbered);
-    this.#range.ariaValueText = value;
-    this.#value.textContent = count === 0 ? "all" : value;
-    this.#names.replaceChildren(
-      ...names.map((name) =>
-        element(
-          "button",
-          { type: "button", "aria-pressed": String(name === value), onclick: () => this.#choose(name) },
-          name,
-        ),
-      ),
-    );
-  }
+/** Radio buttons, one for each of the values of a name. */
+function steps(name, values) {
+  const fieldset = byId(name);
+  if (fieldset.dataset.steps === values.join()) return; // replacing them would take the focus
+  fieldset.dataset.steps = values.join();
+  const step = (value) => element("label", {}, element("input", { type: "radio", name, value }), element("span", {}, value));
+  fieldset.replaceChildren(fieldset.firstElementChild, ...values.map(step));
 }

@@ -3,7 +3,8 @@
 import { ROOT, imageSource, json } from "./api.js";
 import { byId, element } from "./element.js";
 
-export async function showGallery() {
+export async function showGallery(state) {
+  byId("to-model").addEventListener("click", () => state.set({ tab: "inside" }));
   const { pictures } = await json(`${ROOT}model/inspect`);
   const sources = await Promise.all(pictures.map(({ png }) => imageSource(png)));
   byId("gallery").replaceChildren(
@@ -12,7 +13,7 @@ export async function showGallery() {
         "li",
         {},
         element("a", { href: png }, element("img", { src: sources[i], alt: title, loading: "lazy" })),
-        element("p", {}, title, " ", element("a", { href: numbers }, "numbers")),
+        element("p", {}, element("a", { href: numbers, "aria-label": `Numbers: ${title}` }, "Numbers")), // the picture has its title
       ),
     ),
   );

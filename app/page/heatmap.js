@@ -8,8 +8,11 @@ import { STYLE, isOnWall, mapAddress, originalAddress } from "./maps.js";
 import { percent, significant } from "./numbers.js";
 import { around, crop, ratioOf } from "./view.js";
 
-const POINT = "Point at a patch to read its number.";
-const GONE = "The server no longer has the maps of this image. Add the file again to see them.";
+const POINT = `${matchMedia("(hover: none)").matches ? "Tap" : "Point at"} a patch to read its number.`;
+const GONE =
+  "The server no longer has the maps of this image. It keeps an image for a limited time, 15 minutes unless it is set " +
+  "otherwise. Add the file again to see them.";
+const APART = ["beside", "wipe", "tab"]; // values that no map depends on
 
 /** Dispatches `show` with the map as JSON when another one is shown, and `fail` when none is. */
 export class Heatmap extends EventTarget {
@@ -21,14 +24,21 @@ export class Heatmap extends EventTarget {
   #pane = byId("map-pane");
   #map = byId("map");
   #original = byId("original");
+  #originalId = ""; // of the image that it shows
+  #wipe = byId("wipe");
   #patch = byId("patch");
 
   constructor(state) {
     super();
     this.#state = state;
     state.addEventListener("change", ({ detail }) => {
-      if (detail.has("beside") || detail.has("id")) this.#showOriginal();
-      if (![...detail].every((name) => name === "beside")) this.draw(![...detail].every((name) => STYLE.includes(name)));
+      const names = [...detail].filter((name) => !APART.includes(name));
+      if (names.length) this.draw({ fresh: !names.every((name) => STYLE.includes(name)), waitMs: detail.has("id") ? 0 : DEBOUNCE_MS });
+      this.#showOriginal();
+    });
+    this.#wipe.addEventListener("input", () => state.set({ wipe: this.#wipe.value }));
+    this.#pane.addEventListener("dragstart", (event) => {
+      if (this.#wipe.matches(":active")) event.preventDefault(); // the image below the handle stays
     });
     this.#pane.addEventListener("pointermove", (event) => this.#point(event));
     this.#pane.addEventListener("pointerdown", (event) => this.#point(event));
@@ -37,17 +47,17 @@ export class Heatmap extends EventTarget {
 
   /** Give the stage the shape of the image before the image is loaded, so that nothing moves when it appears. */
   reserve({ width, height }) {
-    this.#stage.style.setProperty("--ratio", ratioOf([width, height]));
+    byId("answer").style.setProperty("--ratio", ratioOf([width, height]));
   }
 
-  draw(fresh = true) {
+  draw({ fresh, waitMs }) {
     const values = this.#state.values;
     if (!values.id) return;
     this.#stage.ariaBusy = "true";
     if (fresh) this.#numbers = undefined; // the old numbers belong to other controls
     this.#link(values, this.#numbers);
     this.#drawing.run({
-      waitMs: DEBOUNCE_MS,
+      waitMs,
       load: async (signal) => {
         const numbers = this.#numbers ?? (await json(mapAddress(values, "json"), { signal }));
         return [await blob(mapAddress(values, "png", numbers), { signal }), numbers];
@@ -76,15 +86,14 @@ export class Heatmap extends EventTarget {
     for (const image of [this.#map, this.#original]) crop(image, numbers, around(numbers));
     const said = showCaption(numbers, values);
     this.#map.alt = `Map on the image. ${said}`;
+    for (const node of document.querySelectorAll(".said")) node.textContent = said;
     for (const near of document.querySelectorAll(".near")) {
       near.hidden = !isOnWall(values);
       near.firstElementChild.src = this.#map.src;
-      near.lastElementChild.textContent = said;
       uncover(near);
     }
-    byId("trouble").hidden = true;
-    byId("work").classList.remove("gone");
-    byId("about-map").hidden = this.#pane.hidden = false;
+    this.#say("");
+    document.body.classList.remove("gone");
     this.#stage.ariaBusy = "false";
     this.#leave();
     this.dispatchEvent(new CustomEvent("show", { detail: numbers }));
@@ -94,25 +103,35 @@ export class Heatmap extends EventTarget {
     this.#stage.ariaBusy = "false";
     const gone = problem.status === 404;
     this.#say(gone ? GONE : problem.message);
-    byId("work").classList.toggle("gone", gone);
+    document.body.classList.toggle("gone", gone);
+    this.#state.set({ tab: "answer" }); // where the reason stands
     this.dispatchEvent(new Event("fail"));
   }
 
-  /** A sentence in place of the map. */
+  /** A sentence in place of the map, or the map. */
   #say(sentence) {
-    byId("about-map").hidden = this.#pane.hidden = true;
+    byId("about-map").hidden = this.#pane.hidden = sentence !== "";
     byId("trouble").textContent = sentence;
-    byId("trouble").hidden = false;
+    byId("trouble-box").hidden = sentence === "";
   }
 
+  /** Beside the map, or over the left of it up to the handle. */
   #showOriginal() {
-    const { id, beside } = this.#state.values;
-    byId("original-pane").hidden = beside !== "true";
-    if (!id || beside !== "true") return;
+    const { id, beside, wipe } = this.#state.values;
+    const [apart, shown] = [beside === "true", beside === "true" || Number(wipe) > 0];
+    byId("original-pane").hidden = !shown;
+    this.#stage.classList.toggle("beside", apart);
+    this.#stage.style.setProperty("--wipe", wipe);
+    this.#wipe.value = wipe;
+    this.#wipe.ariaValueText = `${Math.round(100 * wipe)} % original`;
+    if (!shown || id === this.#originalId) return;
+    this.#originalId = id;
+    URL.revokeObjectURL(this.#original.src);
+    this.#original.removeAttribute("src"); // it is of another image
     this.#loadingOriginal.run({
       load: (signal) => blob(originalAddress(this.#state.values), { signal }),
       show: (png) => replace(this.#original, png),
-      fail: () => (byId("original-pane").hidden = true), // the map fails for the same reason and shows it
+      fail: () => (this.#originalId = ""), // the map fails for the same reason and shows it
     });
   }
 

@@ -1,5 +1,5 @@
 // Arrow keys step through layers and heads as on the wall: down is the next layer, right is the next head. A radio
-// button, slider or list keeps its keys if the Tab key led to it, and not after a click.
+// button, handle or list keeps its keys if the Tab key led to it, and not after a click.
 
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
@@ -29,6 +29,7 @@ export function listenToKeys(state, { layers, heads, labels }) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.target.closest(tabbed ? `${TEXT}, ${KEEPS_KEYS}` : TEXT)) return;
     const values = state.values;
+    if (event.key === "Escape" && event.target.matches("dfn")) event.target.blur();
     if (event.key === "?") byId("help").togglePopover();
     if (!values.id) return;
     const method = methods[event.key - 1];

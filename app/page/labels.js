@@ -1,8 +1,10 @@
-// The most likely labels, with bars. A click on one shows the evidence for it.
+// The most likely labels, with bars: the answer, and the others in small type below it. A click on one shows the evidence for it.
 
 import { breakable, byId, element } from "./element.js";
 import { isOfLabel } from "./maps.js";
 import { percent } from "./numbers.js";
+
+const SHORT = 18; // letters of an answer that fit beside the image in large type
 
 export class Labels {
   #state;
@@ -31,7 +33,7 @@ export class Labels {
     };
     return element(
       "li",
-      {},
+      { class: label.length > SHORT ? "long" : null },
       element(
         "button",
         { type: "button", "data-key": key, title: `Show the evidence for “${label}”`, onclick: choose },

@@ -1,7 +1,7 @@
 // Keeps only the newest of many requests for the same place on the page. An older one is aborted and its response
 // dropped, so that the controls always belong to what is shown.
 
-export const DEBOUNCE_MS = 60; // a slider changes many times a second; only the value it rests on is loaded
+export const DEBOUNCE_MS = 60; // a key that is held changes many times a second; only the last value is loaded
 
 const TRIES = 6; // of a request to a server that is full and says when to come again
 
@@ -38,12 +38,19 @@ export class Latest {
   }
 }
 
-/** `load(values, signal)` again whenever one of the `names` changes, then `show(loaded, values)` or `fail(problem)`. */
-export function follow(state, names, { load, show, fail, busy, waitMs = DEBOUNCE_MS }) {
+/** `load(values, signal)` when one of the `names` has changed and what is loaded is `needed(values)`, then
+ * `show(loaded, values)` or `fail(problem)`.
+ */
+export function follow(state, names, { needed, load, show, fail, busy }) {
   const latest = new Latest();
+  let changed = false;
   state.addEventListener("change", ({ detail }) => {
     const values = state.values;
-    if (!values.id || !names.some((name) => detail.has(name))) return;
-    latest.run({ waitMs, load: (signal) => load(values, signal), show: (loaded) => show(loaded, values), fail, busy });
+    changed ||= names.some((name) => detail.has(name));
+    if (!values.id || !changed) return;
+    latest.cancel();
+    if (!needed(values)) return;
+    changed = false;
+    latest.run({ waitMs: DEBOUNCE_MS, load: (signal) => load(values, signal), show: (loaded) => show(loaded, values), fail, busy });
   });
 }

@@ -12,7 +12,10 @@ import { Labels } from "./labels.js";
 import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
+import { showSamples } from "./samples.js";
 import { State } from "./state.js";
+import { showTabs } from "./tabs.js";
+import { explainTerms } from "./terms.js";
 import { Verification } from "./verification.js";
 import { Wall } from "./wall.js";
 
@@ -36,17 +39,24 @@ async function main() {
   );
 
   const shape = model.manifest;
-  const state = new State({ method: shape.labels.length ? "evidence" : "class_token" });
+  const [method, tabs] = shape.labels.length
+    ? ["evidence", ["answer", "what-if", "inside"]]
+    : ["class_token", ["answer", "inside"]];
+  const state = new State({ method, tabs });
   document.body.classList.toggle("headless", !shape.labels.length);
+  showTabs(state, tabs);
   const queue = new Queue(shape);
   const classes = new Classes(shape.labels);
   const controls = new Controls(state, shape, classes);
   const labels = new Labels(state, classes);
   const heatmap = new Heatmap(state);
   new Wall(state, shape);
-  showReport(state, shape, ({ predictions }) => {
-    const { id } = state.values;
-    if (id !== labelled) label(id, predictions);
+  showReport(state, shape, {
+    isUnlabelled: (id) => id !== labelled,
+    loaded: ({ predictions }) => {
+      const { id } = state.values;
+      if (id !== labelled) label(id, predictions);
+    },
   });
   if (shape.labels.length) {
     new Cover(state, heatmap);
@@ -67,21 +77,23 @@ async function main() {
   function choose({ id, predictions = [], image }) {
     heatmap.reserve(image);
     label(id, predictions);
-    state.set({ id, label: "", against: "" });
+    state.set({ id, label: "", against: "", ...(!state.values.id && { tab: "answer" }) });
   }
 
-  state.addEventListener("change", () => {
+  state.addEventListener("change", ({ detail }) => {
     const { id } = state.values;
     document.body.classList.toggle("empty", !id);
-    queue.mark(id);
+    if (detail.has("id")) queue.mark(id);
     if (id !== labelled) label("", []); // it comes from a link, and its labels with the report
   });
 
   queue.addEventListener("choose", ({ detail }) => choose(detail));
+  showSamples(shape.labels, (files) => queue.add(files));
   byId("copy").addEventListener("click", () => copy(state.link));
 
   fetchLinks();
-  showGallery();
+  explainTerms();
+  showGallery(state);
   state.announce();
 }
 

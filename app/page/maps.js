@@ -18,6 +18,9 @@ export const changesTo = (method, before) => ({
   colormap: "",
   ...(isOfLabel(method) !== isOfLabel(before.method) && { layer: "" }),
 });
+/** Whether a control changes nothing of the map that is shown. */
+export const isIdle = (name, { method, overlay }) =>
+  ["layer", "head"].includes(name) ? !CHOICE[method].includes(name) : ["alpha", "fade"].includes(name) && overlay !== "true";
 /** Whether the map is one of those on the wall. */
 export const isOnWall = ({ method, layer, head }) => method === "class_token" && layer !== "mean" && /^\d+$/.test(head);
 /** Parameters that change how a map is drawn, and none of its numbers. */

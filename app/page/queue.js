@@ -1,11 +1,12 @@
-// Files from a drop, the clipboard, the file dialog or the samples. Each is sent to the model and shown with its result.
+// Files from a drop, the clipboard or the file dialog. Each is sent to the model and shown with its result.
 
-import { ROOT, send } from "./api.js";
+import { send } from "./api.js";
 import { breakable, byId, element } from "./element.js";
 import { percent } from "./numbers.js";
 
 const AT_ONCE = 4; // requests; the server puts them in one batch
 const TOAST_MS = 8000;
+const MARGIN = 40; // pixels of the strip beside the chosen image
 const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
 /** Dispatches `choose` with a result: the first of the files just added, or the one that is clicked. */
@@ -29,10 +30,7 @@ export class Queue extends EventTarget {
     addEventListener("paste", ({ clipboardData, target }) => {
       if (!target.closest("input, textarea")) this.#take(clipboardData.files);
     });
-    const samples = byId("samples");
-    const names = [...samples.querySelectorAll("button")].map(({ dataset }) => dataset.sample);
-    samples.hidden = !names.every((name) => shape.labels.includes(name)); // they are of the demo
-    samples.addEventListener("click", ({ target }) => this.#sample(target.closest("button")));
+    byId("again").addEventListener("click", () => file.click());
     this.#acceptDrops();
     for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.#say(""), true);
   }
@@ -65,9 +63,13 @@ export class Queue extends EventTarget {
     this.#saying = setTimeout(() => (byId("toast").textContent = ""), TOAST_MS);
   }
 
-  /** Outline the image with this id. */
+  /** Outline the image with this id, and scroll to it along the strip. */
   mark(id) {
     for (const node of this.#list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
+    if (this.#list.querySelector(".refused")) return; // it comes first, to be read
+    const { offsetLeft: left = 0, offsetWidth: width = 0 } = this.#list.querySelector(".chosen") ?? {};
+    const { scrollLeft, clientWidth } = this.#list;
+    this.#list.scrollLeft = Math.min(Math.max(scrollLeft, left + width + MARGIN - clientWidth), Math.max(left - MARGIN, 0));
   }
 
   #enqueue(item) {
@@ -90,13 +92,6 @@ export class Queue extends EventTarget {
 
   #dispatch(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
-  }
-
-  async #sample(button) {
-    if (!button) return;
-    const name = `${button.dataset.sample}.jpg`;
-    const response = await fetch(`${ROOT}page/samples/${name}`);
-    this.add([new File([await response.blob()], name, { type: "image/jpeg" })]);
   }
 
   #acceptDrops() {

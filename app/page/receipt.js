@@ -6,6 +6,7 @@ import { follow } from "./latest.js";
 import { receiptAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
 import { subject } from "./sentence.js";
+import { isInside } from "./tabs.js";
 import { tracks } from "./tracks.js";
 
 const PARTS = [
@@ -18,6 +19,7 @@ const PARTS = [
 
 export function showReceipt(state) {
   follow(state, ["id", "label", "against"], {
+    needed: isInside,
     load: (values, signal) => json(receiptAddress(values), { signal }),
     show: ({ receipt, label, against }) => {
       byId("receipt").replaceChildren(table(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`));

@@ -6,6 +6,7 @@ import { breakable, byId, element } from "./element.js";
 import { follow } from "./latest.js";
 import { reportAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
+import { isInside } from "./tabs.js";
 
 const GRIDS = [
   ["entropy", () => "Entropy", "in bits; low: attends to few tokens"],
@@ -14,8 +15,8 @@ const GRIDS = [
 ];
 const NUMBERED = 6; // with more heads in a row, the cells are too narrow for numbers
 
-/** `loaded` is called with each report. */
-export function showReport(state, shape, loaded) {
+/** `loaded` is called with each report. It is loaded too while `isUnlabelled(id)`: its labels are those of the answer. */
+export function showReport(state, shape, { isUnlabelled, loaded }) {
   function mark() {
     const { method, head } = state.values;
     const layer = method === "class_token" ? layerOf(state.values, shape) : "";
@@ -24,6 +25,7 @@ export function showReport(state, shape, loaded) {
   }
 
   follow(state, ["id", "label"], {
+    needed: (values) => isInside(values) || isUnlabelled(values.id),
     load: (values, signal) => json(reportAddress(values), { signal }),
     show: (report) => {
       const { lens, heads, label } = report;

@@ -1,10 +1,11 @@
 // What the page shows, as strings, and the address that restores it. Browsers do not send the fragment of an address
 // to the server, so ids of maps stay out of its logs.
 
-import { isMethod } from "./maps.js";
+import { isIdle, isMethod } from "./maps.js";
 
 const DEFAULTS = Object.freeze({
   id: "",
+  tab: "answer",
   method: "", // evidence, or the class token's map where the model has no classes
   layer: "", // the default of the method
   head: "mean",
@@ -18,31 +19,36 @@ const DEFAULTS = Object.freeze({
   interpolation: "bilinear",
   threshold: "",
   beside: "false",
+  wipe: "0", // how far the original is drawn over the map
 });
 
-const WRITE_AFTER_MS = 150; // browsers limit how often the address may change; a slider changes often
+const WRITE_AFTER_MS = 150; // browsers limit how often the address may change; a handle changes it often
 
 /** Dispatches `change` with the set of names that changed as its detail. */
 export class State extends EventTarget {
+  #tabs;
   #defaults;
   #values;
   #writing;
 
-  /** `method` is shown unless the address says another. */
-  constructor({ method }) {
+  /** `method`, and the first of `tabs`, are shown unless the address says another. */
+  constructor({ method, tabs }) {
     super();
+    this.#tabs = tabs;
     this.#defaults = { ...DEFAULTS, method };
     this.#values = this.#read();
     addEventListener("hashchange", () => {
       const values = this.#read();
-      if (values.id) this.set(values);
-      else if (this.#values.id) this.#write(); // a link to a part of the page has taken its place
+      if (values.id || !this.#values.id) this.set(values);
+      else this.#write(); // a link to a part of the page has taken its place
     });
   }
 
   #read() {
     const given = new URLSearchParams(location.hash.slice(1));
+    if (given.has("model-pictures")) given.set("tab", "inside");
     if (!isMethod(given.get("method"))) given.delete("method"); // a link may be of another version
+    if (!this.#tabs.includes(given.get("tab"))) given.delete("tab");
     return Object.fromEntries(Object.entries(this.#defaults).map(([name, value]) => [name, given.get(name) ?? value]));
   }
 
@@ -72,9 +78,11 @@ export class State extends EventTarget {
     this.dispatchEvent(new CustomEvent("change", { detail: new Set(changed) }));
   }
 
-  /** The address of this page, with every value that differs from its default. */
+  /** The address of this page, with every value that differs from its default and has an effect. */
   get link() {
-    const set = Object.entries(this.#values).filter(([name, value]) => value !== this.#defaults[name]);
+    const set = Object.entries(this.#values).filter(
+      ([name, value]) => value !== this.#defaults[name] && !isIdle(name, this.#values),
+    );
     return `${location.origin}${location.pathname}#${new URLSearchParams(set)}`;
   }
 }

@@ -4,9 +4,10 @@ import { blob, json } from "./api.js";
 import { showColorbar } from "./colorbar.js";
 import { layerOf } from "./controls.js";
 import { byId, element } from "./element.js";
-import { DEBOUNCE_MS, follow } from "./latest.js";
+import { follow } from "./latest.js";
 import { endsOf, isOnWall, wallAddress, wallScale } from "./maps.js";
 import { beyond } from "./sentence.js";
+import { isInside } from "./tabs.js";
 
 const TRIM = 1; // pixels of the sheet at each edge of a cell, where scaling lets the white gap in
 
@@ -20,7 +21,7 @@ export class Wall {
     this.#state = state;
     this.#shape = shape;
     follow(state, ["id", "colormap", "interpolation"], {
-      waitMs: 2 * DEBOUNCE_MS,
+      needed: isInside,
       load: async (values, signal) => {
         const layout = await json(wallAddress(values, "json"), { signal });
         return [await blob(wallAddress(values, "png", layout.limits), { signal }), layout];

@@ -42,7 +42,7 @@ def write_samples() -> None:
     """app/page/samples"""
     SAMPLES.mkdir(parents=True, exist_ok=True)
     for label, seed, size in SAMPLE_SCENES:
-        scene(label, seed, size).save(SAMPLES / f"{label}.jpg", quality=88, optimize=True)
+        scene(label, seed, size).save(SAMPLES / f"{label}.jpg", quality=86, optimize=True, progressive=True)
 
 
 def write_sheet() -> None:
@@ -77,10 +77,12 @@ def write_page() -> None:
         page.check("[value=evidence]")
         page.fill("[name=against]", "bolt")
         settle(page)
+        page.keyboard.press("Escape")
+        page.mouse.move(0, 0)
         page.evaluate("scrollTo(0, 0)")
         picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
         browser.close()
-    picture.save(DOCS / "page.jpg", quality=82, optimize=True, progressive=True)
+    picture.save(DOCS / "page.jpg", quality=78, optimize=True, progressive=True)
 
 
 def scene(label: str, seed: int, size: tuple[int, int]) -> Image.Image:

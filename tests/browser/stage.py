@@ -14,9 +14,13 @@ def pick(page: Any, files: dict[str, bytes]) -> None:
 
 
 def settle(page: Any) -> None:
-    """Wait until the page shows the map that the controls ask for."""
-    page.locator("body:not(.empty) #stage[aria-busy='false'] #map[src]").wait_for()
+    """Wait until the page shows the map that the controls ask for, or has it where another tab is open."""
+    page.locator("body:not(.empty) #stage[aria-busy='false'] #map[src]").wait_for(state="attached")
     page.evaluate("map.decode()")
+
+
+def turn(page: Any, tab: str) -> None:
+    page.get_by_role("tab", name=tab, exact=True).click()
 
 
 def shown(page: Any) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.stage import address, asked, served, settle
+from tests.browser.stage import address, asked, served, settle, turn
 
 LABEL, AGAINST = "[name=label]", "[name=against]"
 UNLIKELY = "triangle"  # of the star
@@ -33,6 +33,7 @@ def test_an_unlikely_label_is_explained_by_keys_alone(looking):
     settle(looking)
     receipt = served(looking, address(looking))["receipt"]
     assert sum(receipt.values()) == pytest.approx(2 * receipt["logit"], abs=1e-3)
+    turn(looking, "Inside")
     looking.locator(".receipt .logit th", has_text=f"“{UNLIKELY}”").wait_for()
     assert looking.locator(".labels [aria-pressed=true]").count() == 0
 

@@ -3,12 +3,13 @@
 import pytest
 from PIL import Image
 
-from tests.browser.stage import PHONE, asked, pick, settle
+from tests.browser.stage import PHONE, asked, pick, settle, turn
 
 
 @pytest.fixture
 def painting(looking):
     """The page with the patches of a sample, ready to be painted."""
+    turn(looking, "What if")
     looking.get_by_role("gridcell").first.wait_for()
     looking.locator("#patches").scroll_into_view_if_needed()
     return looking
@@ -61,6 +62,7 @@ def test_a_finger_paints_where_it_taps_or_drags(visit):
     page = visit(**PHONE)
     page.tap("[data-sample=heart]")
     settle(page)
+    turn(page, "What if")
     page.get_by_role("gridcell").first.wait_for()
     page.locator("#patches").scroll_into_view_if_needed()
     page.touchscreen.tap(*middle(page, 4, 5))
@@ -82,6 +84,7 @@ def test_a_finger_paints_where_it_taps_or_drags(visit):
 def test_the_grid_is_large_on_a_phone_whatever_the_size_of_the_image(visit, encode, size):
     page = visit(**PHONE)
     pick(page, {"noise.png": encode(Image.effect_noise(size, 64))})
+    turn(page, "What if")
     page.get_by_role("gridcell").first.wait_for()
     grid, image = (page.locator(part).bounding_box() for part in ("#patches", "#board img"))
     assert grid["width"] == grid["height"] > 8 * 24
@@ -120,8 +123,6 @@ def test_the_answers_are_shown_side_by_side_until_other_patches_are_painted(pain
 
 
 def test_the_top_of_the_map_on_show_can_be_covered_or_all_else(painting):
-    painting.check("[value=evidence]")
-    settle(painting)
     top = cover(painting, "Top 10 %")
     assert top["map"]["method"] == "evidence"
     assert len(painted(painting)) == 6
@@ -129,9 +130,10 @@ def test_the_top_of_the_map_on_show_can_be_covered_or_all_else(painting):
     rest = cover(painting, "All but the top 10 %")
     assert len(painted(painting)) == 58
     assert sorted(top["patches"] + rest["patches"]) == list(range(64))
-    painting.keyboard.press("1")  # another map, and the same patches
+    painting.keyboard.press("2")  # another map, and the same patches
     settle(painting)
     assert painting.locator("#outcome table").count() == 1
+    turn(painting, "Answer")
     painting.locator(".labels button").nth(1).click()  # another label
     assert painting.locator("#outcome table").count() == 0
 
@@ -144,7 +146,9 @@ def test_an_answer_for_another_label_is_not_shown(painting, button):
     painting.mouse.click(*middle(painting, 2, 3))
     with painting.expect_request("**/cover?*"):
         painting.get_by_role("button", name=button, exact=True).click()
+    turn(painting, "Answer")
     painting.locator(".labels button").nth(1).click()
+    turn(painting, "What if")
     assert painting.locator("#cover-status").inner_text() == ""
     (route,) = held
     route.continue_()

@@ -4,7 +4,7 @@ from base64 import b64encode
 
 import pytest
 
-from tests.browser.stage import pick, settle, visible
+from tests.browser.stage import pick, served, settle, visible
 
 
 def bring(page, event: str, *, file: bytes = b"", address: str = "") -> None:
@@ -34,6 +34,25 @@ def test_every_sample_is_there_and_a_picked_file_gets_labels_and_a_map(page, sta
     assert page.locator(".labels li").count() == 5
     assert page.locator(".queue .chosen").inner_text().splitlines()[::2] == ["star", "mine.jpg"]
     assert page.evaluate("[map.naturalWidth, map.naturalHeight]") == [320, 240]
+
+
+def test_who_has_no_image_yet_reads_what_can_be_asked(page):
+    labels = served(page, "/model")["manifest"]["labels"]
+    assert page.inner_text("#known") == f"12 labels: {', '.join(labels)}"
+    assert page.get_by_text("or try one of these").is_visible()
+
+
+def test_many_files_stay_in_one_row_that_shows_the_chosen_one(visit, star):
+    page = visit(viewport={"width": 390, "height": 844})
+    pick(page, {f"{i}.jpg": star for i in range(24)})
+    page.locator(".queue .named").nth(23).wait_for()
+    settle(page)
+    assert page.locator("#queue").bounding_box()["height"] < 100
+    page.locator(".queue button").last.evaluate("(button) => button.click()")
+    chosen = page.locator(".queue .chosen")
+    assert "23.jpg" in chosen.inner_text()
+    box = chosen.bounding_box()
+    assert 0 <= box["x"] < box["x"] + box["width"] <= 390
 
 
 def test_many_files_queue_up_and_the_first_is_shown(page, star):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.stage import address, link, settle, shown, visible
+from tests.browser.stage import address, link, settle, shown, turn, visible
 from tests.support.server import running
 
 
@@ -41,12 +41,15 @@ def test_the_page_works_with_the_key_and_under_the_path(opened, guarded):
     with page.expect_download() as started:
         page.click("#take-json")
     assert Path(started.value.path()).read_text().startswith("{")
+    turn(page, "Inside")
     assert visible(page.locator("#gallery img").first)
     for part in ("#receipt tr", "#heads td"):
         page.locator(part).first.wait_for()
+    turn(page, "What if")
     page.click("#measure")
     page.locator("#curves figure").first.wait_for()
-    page.locator("#layer input").fill("3")
+    turn(page, "Answer")
+    page.check("#layer [value='3']")
     before, fragment = shown(page), link(page)
     assert page.evaluate("location.href") == f"{guarded}/{fragment}"
     page.reload()  # the tab keeps the key: a second prompt would find no answer

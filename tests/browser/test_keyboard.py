@@ -6,7 +6,7 @@ from tests.browser.stage import asked, settle
 
 WAYS = [
     *("[data-sample=star]", ".queue .named button", ".labels button", "[value=rollout]", "#layer input"),
-    *("#layer button", "[name=label]", "#wall button"),
+    *("#layer [value=mean]", "[name=label]", "#tab-inside", "#wall button"),
 ]
 
 
@@ -47,13 +47,13 @@ def test_arrows_step_through_layers_and_heads(looking):
     ]:
         looking.keyboard.press(key)
         assert (asked(looking).get("layer", "5"), asked(looking)["head"]) == expected
-    assert looking.locator("#layer output").inner_text() == "5"
+    assert looking.input_value("#layer :checked") == "5"
     looking.keyboard.press("?")
     assert looking.locator("#help").is_visible()
 
 
 @pytest.mark.parametrize(("control", "key", "changed"), [
-    ("#layer input", "ArrowRight", {"layer": "1"}),
+    ("[name=layer]:checked", "ArrowRight", {"layer": "mean"}),
     ("[name=method]:checked", "ArrowDown", {"method": "positive_evidence"}),
 ])  # fmt: skip
 def test_a_control_that_tab_led_to_keeps_its_arrows(looking, control, key, changed):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.stage import settle
+from tests.browser.stage import settle, turn
 
 THEMES = ("light", "dark")
 
@@ -25,6 +25,8 @@ def test_no_page_scrolls_sideways(visit, width):
         lambda: page.click("[data-sample=arrow]"),
         lambda: page.click("#appearance summary"),
         lambda: page.check("[name=beside]"),
+        lambda: turn(page, "What if"),
+        lambda: turn(page, "Inside"),
         lambda: page.get_by_role("button", name="Layer 5, head 3").click(),
     ):
         assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -77,18 +79,17 @@ def test_the_map_takes_a_third_of_a_phone_and_leaves_with_its_section(visit):
     page = visit(viewport={"width": 390, "height": 844})
     page.click("[data-sample=arrow]")
     settle(page)
-    page.locator("#receipt tr").first.wait_for()
     page.locator("#appearance").evaluate("(e) => e.scrollIntoView({ block: 'end' })")
     box = page.locator("#stage").bounding_box()
     assert (box["y"], box["height"] <= 844 / 3) == (0, True)
-    page.locator("#receipt").evaluate("(e) => e.scrollIntoView()")
-    box = page.locator("#stage").bounding_box()
-    assert box["y"] + box["height"] < 0
+    turn(page, "Inside")
+    assert page.locator("#stage").is_hidden()
 
 
 def test_everything_to_use_or_to_see_has_a_name(looking):
-    looking.locator("#wall button").first.wait_for()
-    looking.get_by_role("gridcell").first.wait_for()
+    for tab, part in (("What if", "#patches [role=gridcell]"), ("Inside", "#wall button"), ("Answer", "#map")):
+        turn(looking, tab)
+        looking.locator(part).first.wait_for()
     nameless = """(es) => es.filter((e) => !(e.ariaLabel || e.labels?.[0]?.textContent || e.alt || e.textContent ||
         e.querySelector("img")?.alt || "").trim() && e.alt !== "").map((e) => e.outerHTML)"""
     controls = looking.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]")

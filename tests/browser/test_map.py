@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.browser.stage import PHONE, address, asked, link, pick, served, settle, shown
+from tests.browser.stage import PHONE, address, asked, link, pick, served, settle, shown, turn
 
 CONTROLS = [  # what is done to which control, and the parameter that follows
-    ("fill", "#layer input", {"layer": "2"}),
-    ("click", "#layer button:text-is('mean')", {"layer": "mean"}),
-    ("fill", "#head input", {"head": "1"}),
-    ("click", "#head button:text-is('max')", {"head": "max"}),
-    ("click", "#head button:text-is('min')", {"head": "min"}),
+    *(("check", f"#layer [value='{layer}']", {"layer": layer}) for layer in ("2", "mean")),
+    *(("check", f"#head [value='{head}']", {"head": head}) for head in ("1", "max", "min")),
     ("fill", "[name=alpha]", {"alpha": "0.9"}),
     ("select_option", "[name=colormap]", {"colormap": "inferno"}),
     *(("select_option", "[name=scale]", {"scale": scale}) for scale in ("percentile", "shared", "absolute")),
@@ -45,7 +42,7 @@ def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
     page = visit()
     addresses = []
     page.on("request", lambda request: addresses.append(request.url))
-    page.evaluate("(fragment) => (location.hash = fragment)", link(looking))
+    page.evaluate("(fragment) => (location.hash = fragment)", f"{link(looking)}&tab=inside")
     settle(page)
     page.wait_for_load_state("networkidle")
     assert page.locator(".labels li").count() == 5
@@ -53,16 +50,18 @@ def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
     assert len(numbers) == len(set(numbers)) == 6  # map and wall as numbers and image, receipt, report
 
 
-def test_maps_that_a_busy_server_refuses_are_asked_for_again(page, complaints):
+def test_maps_that_a_busy_server_refuses_are_asked_for_again(looking, visit, complaints):
+    page = visit()
     busy = {"status": 503, "headers": {"Retry-After": "1"}, "json": {"detail": "The service is full."}}
     page.route("**/attention/**", lambda route: route.fulfill(**busy), times=4)  # map, wall, receipt, report
-    page.click("[data-sample=star]")
+    page.evaluate("(fragment) => (location.hash = fragment)", f"{link(looking)}&tab=inside")
     said = "The server is busy. It is asked again in 1 s."
     for place in ("#trouble", "#wall-status", "#receipt-status"):
-        page.locator(place, has_text=said).wait_for()
+        page.locator(place, has_text=said).wait_for(state="attached")
     settle(page)
     for part in ("#wall button", ".receipt", ".lens"):
         page.locator(part).first.wait_for()
+    turn(page, "Answer")
     assert page.locator("#trouble").is_hidden()
     assert [complaint[:3] for complaint in complaints] == 4 * ["503"]
     complaints.clear()
@@ -70,10 +69,10 @@ def test_maps_that_a_busy_server_refuses_are_asked_for_again(page, complaints):
 
 def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
     looking.keyboard.press("3")
-    looking.locator("#layer input").fill("0")
+    looking.check("#layer [value='0']")
     settle(looking)
     said = looking.locator("#saying").inner_text()
-    assert said == "This map is nearly flat: its largest number is 1.69 times its smallest."
+    assert said == "This map is nearly flat: its largest number is 1.70 times its smallest."
     assert asked(looking)["scale"] == "absolute"
     assert looking.locator("#ramp").inner_text().split() == ["0.00", "1.00"]
 
@@ -92,24 +91,50 @@ def test_every_control_asks_for_what_it_says_and_shows_it(looking):
         pictures.add(picture)
 
 
-@pytest.mark.parametrize(("method", "name", "count"), [("evidence", "layer", 6), ("class_token", "head", 4)])
-def test_a_slider_beside_a_named_choice_takes_clicks_and_drags(looking, method, name, count):
-    slider = looking.locator(f"#{name} input")
-    named = looking.locator(f"#{name}").get_by_role("button", name="mean", exact=True)
-    looking.check(f"[value={method}]")
-    box = slider.bounding_box()
-    step, y = (box["width"] - 16) / (count - 1), box["y"] + box["height"] / 2
-    places = [(box["x"] + 8 + i * step, y) for i in range(count)]
-    for i, place in enumerate(places):
-        named.click()
-        looking.mouse.click(*place)
-        assert asked(looking)[name] == str(i)
-    named.click()
-    looking.mouse.move(*places[0])
+def test_every_layer_and_head_is_a_step_and_what_has_no_effect_is_hidden(looking):
+    def steps(name: str) -> list[str]:
+        return looking.locator(f"#{name} label").all_inner_texts()
+
+    layers = [str(layer) for layer in range(6)]
+    assert (steps("layer"), looking.locator("#head").is_visible()) == (["sum", "mean", *layers], False)
+    assert looking.input_value("#layer :checked") == "sum"
+    looking.check("[value=class_token]")
+    assert (steps("layer"), steps("head")) == (["mean", *layers], ["mean", "max", "min", "0", "1", "2", "3"])
+    assert looking.locator("#why").is_hidden()
+    looking.check("#head [value='2']")
+    assert "head=2" in link(looking)
+    looking.check("[value=rollout]")
+    assert looking.locator("#layer, #head, #why").filter(visible=True).count() == 0
+    assert "head" not in link(looking)
+    looking.click("#appearance summary")
+    looking.uncheck("[name=overlay]")
+    assert looking.locator("[name=alpha], [name=fade]").filter(visible=True).count() == 0
+
+
+def test_a_handle_draws_the_original_over_the_map(looking, visit):
+    handle, original = (
+        looking.get_by_role("slider", name="Draw the original over the map"),
+        looking.locator("#original-pane"),
+    )
+    assert original.is_hidden()
+    box = looking.locator("#map-pane").bounding_box()
+    y = box["y"] + box["height"] / 2
+    looking.mouse.move(box["x"] + 18, y)
     looking.mouse.down()
-    looking.mouse.move(*places[2], steps=4)
+    looking.mouse.move(box["x"] + box["width"] / 2, y, steps=4)
     looking.mouse.up()
-    assert asked(looking)[name] == "2"
+    looking.locator("#original[src]").wait_for()
+    drawn = float(handle.input_value())
+    assert drawn == pytest.approx(0.5, abs=0.02)
+    looking.mouse.move(box["x"] + box["width"] / 2 + 2, y + 2)  # the patch below the handle is read too
+    assert looking.locator("#readout").inner_text().startswith("Row 4, column 4: ")
+    other = visit(link(looking))
+    other.locator("#original[src]").wait_for()
+    assert float(other.locator("#wipe").input_value()) == drawn
+    handle.focus()
+    for key in ("Shift+Tab", "Tab", "Home"):
+        looking.keyboard.press(key)
+    assert original.is_hidden()
 
 
 def test_the_original_beside_the_map(looking):
@@ -127,8 +152,8 @@ def test_only_the_newest_of_many_maps_is_shown(looking):
     held = []
     looking.route(lambda url: "layer=1" in url, lambda route: held.append(route))
     with looking.expect_request(lambda request: "layer=1" in request.url):
-        looking.locator("#layer input").fill("1")
-    looking.locator("#layer input").fill("2")
+        looking.check("#layer [value='1']")
+    looking.check("#layer [value='2']")
     newest = shown(looking)
     for route in held:
         route.continue_()
@@ -187,6 +212,7 @@ def test_a_touch_reads_them_too(visit):
 
 
 def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking):
+    turn(looking, "Inside")
     cell = looking.get_by_role("button", name="Layer 1, head 3")
     cell.click()
     settle(looking)
@@ -207,7 +233,8 @@ def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visi
     page = visit(**PHONE)
     page.tap("[data-sample=star]")
     settle(page)
-    page.get_by_role("button", name="Layer 3, head 1").wait_for()  # the wall loads after the map
+    turn(page, "Inside")
+    page.get_by_role("button", name="Layer 3, head 1").wait_for()
     page.locator("#wall").evaluate("(wall) => wall.scrollIntoView({ block: 'center' })")
     for layer in (1, 3):
         cell = page.get_by_role("button", name=f"Layer {layer}, head 1")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.stage import address, asked, served, settle, visible
+from tests.browser.stage import address, asked, served, settle, turn, visible
 
 
 def read(text: str) -> float:
@@ -19,13 +19,16 @@ def test_evidence_for_a_label_and_against_another(looking):
     answer = served(looking, address(looking))
     assert (answer["label"], answer["against"]) == (second, "star")
     assert f"logit of {second} minus that to the logit of star" in looking.locator("#recipe").text_content()
-    assert looking.locator(".receipt .logit th", has_text=f"“{second}” − “star”").count() == 1
+    turn(looking, "Inside")
+    looking.locator(".receipt .logit th", has_text=f"“{second}” − “star”").wait_for()
+    turn(looking, "Answer")
     looking.fill("[name=label]", "star")  # a label is never compared with itself
     settle(looking)
     assert "against" not in asked(looking)
 
 
 def test_receipt_lens_and_report_have_the_servers_numbers_and_a_head_can_be_chosen(looking):
+    turn(looking, "Inside")
     looking.locator(".receipt").wait_for()
     id = looking.locator(".queue .chosen").get_attribute("data-id")
     answer = served(looking, f"/attention/{id}?method=evidence&format=json")["receipt"]
@@ -52,8 +55,7 @@ def test_receipt_lens_and_report_have_the_servers_numbers_and_a_head_can_be_chos
 
 
 def test_verifying_shows_curves_until_the_map_changes(looking):
-    looking.check("[value=evidence]")
-    settle(looking)
+    turn(looking, "What if")
     with looking.expect_response(lambda response: "/verify" in response.url) as answered:
         looking.click("#measure")
     measured = answered.value.json()

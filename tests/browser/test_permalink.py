@@ -6,8 +6,8 @@ from tests.browser.stage import asked, link, settle, shown
 def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     looking.check("[value=class_token]")
     looking.click("#appearance summary")
-    looking.locator("#layer input").fill("3")
-    looking.locator("#head input").fill("2")
+    looking.check("#layer [value='3']")
+    looking.check("#head [value='2']")
     looking.select_option("[name=colormap]", "magma")
     looking.select_option("[name=scale]", "percentile")
     looking.select_option("[name=interpolation]", "nearest")
@@ -20,7 +20,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     assert shown(other) == before
     assert asked(other) == asked(looking)
     assert other.locator("#original-pane").is_visible()
-    assert [other.locator(part).input_value() for part in ("#layer input", "[name=colormap]")] == ["3", "magma"]
+    assert [other.locator(part).input_value() for part in ("#layer :checked", "[name=colormap]")] == ["3", "magma"]
     assert other.locator(".labels .name").first.inner_text() == "star"
 
 
@@ -41,7 +41,7 @@ def test_the_address_stays_after_a_link_to_a_part_of_the_page_and_can_be_copied(
     assert "id=" in before
     looking.click("#to-model")
     looking.wait_for_function("scrollY > 0")
-    assert link(looking) == before
+    assert link(looking) == f"{before}&tab=inside"
     looking.context.grant_permissions(["clipboard-read", "clipboard-write"])
     looking.keyboard.press("ArrowUp")
     looking.click("#copy")
@@ -57,9 +57,12 @@ def test_a_link_with_an_unknown_method_opens_on_the_usual_one(looking, visit):
 
 
 def test_expired_maps_give_a_message(visit, complaints):
-    page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA")
+    page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA&tab=inside")
     page.locator("#trouble").wait_for()
+    assert page.get_by_role("heading", name="This link has expired").is_visible()
     assert page.locator("#trouble").inner_text().startswith("The server no longer has the maps of this image.")
+    with page.expect_file_chooser():
+        page.get_by_role("button", name="Add the file again").click()
     assert page.locator("#controls").is_hidden()
     page.wait_for_load_state("networkidle")
     assert {complaint[:16] for complaint in complaints} == {"404 /attention/A"}
@@ -76,6 +79,6 @@ def test_an_invalid_link_gives_a_message(looking, complaints):
     looking.locator("#trouble").wait_for()
     assert looking.locator("#trouble").inner_text().startswith("layer must be 0 to 5")
     assert looking.locator("#map-pane").is_hidden()
-    looking.locator("#cover-part").wait_for(state="hidden")
+    looking.locator("#cover-part[hidden]").wait_for(state="attached")
     assert complaints
     complaints.clear()

@@ -1,26 +1,34 @@
-"""A chart as SVG, with the numbers in it. Its colours are those of the page around it, light or dark."""
+"""A chart as SVG, with the numbers in it. Its colours and type are those of the web page, light or dark."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
 
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks
+PALETTE = Path(__file__).parents[3] / "app" / "page" / "palette.css"
 STYLE = """
-.chart { color-scheme: light dark; font: 14px system-ui, sans-serif; fill: light-dark(#212529, #dee2e6); }
-.chart .ink { color: light-dark(#212529, #dee2e6); }
-.chart .faint { color: light-dark(#ced4da, #495057); }
-.chart .learned { color: #868e96; }
-.chart .right { color: light-dark(#1f77b4, #4dabf7); }
-.chart .wrong { color: light-dark(#c0392b, #ff6b6b); }
+.chart { font-size: 14px; fill: var(--ink); }
+.chart .ink { color: var(--ink); }
+.chart .faint { color: var(--line); }
+.chart .learned { color: var(--edge); }
+.chart .right { color: var(--accent); }
+.chart .wrong { color: var(--wrong); }
 .chart :is(rect, circle) { fill: currentColor; }
 .chart path { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round; }
 .chart path:is(.ink, .faint) { stroke-width: 1; }
-.chart text.on { fill: light-dark(#fff, #000); }
+.chart text.on { fill: var(--accent-ink); }
 """
+
+
+@cache
+def palette() -> str:
+    """CSS: colours by name, and the typeface."""
+    return PALETTE.read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +81,7 @@ class Drawing:
 
     def svg(self) -> str:
         parts = "\n".join(self._parts)
-        return f'{self._open} viewBox="0 0 {self._size}">\n<style>{STYLE}</style>\n{parts}\n</svg>\n'
+        return f'{self._open} viewBox="0 0 {self._size}">\n<style>{palette()}{STYLE}</style>\n{parts}\n</svg>\n'
 
 
 @dataclass(frozen=True, kw_only=True)

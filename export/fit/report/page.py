@@ -9,7 +9,7 @@ from typing import Any
 from jinja2 import StrictUndefined, Template
 
 from export.fit.dataset import Dataset
-from export.fit.report.chart import Chart
+from export.fit.report.chart import Chart, palette
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
@@ -57,6 +57,7 @@ def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -
     text = TEMPLATE.read_text(encoding="utf-8")
     return Template(text, autoescape=True, finalize=_shown, trim_blocks=True, undefined=StrictUndefined).render(
         report=report,
+        palette=palette(),
         charts=charts,
         labels=_labels(judged, report.counts) if judged else [],
         most=MOST_LABELS,

@@ -1,0 +1,24 @@
+// What can be asked, before there is an image: the labels of the model, and for the demo samples of them.
+
+import { ROOT, blob } from "./api.js";
+import { byId, element } from "./element.js";
+
+const SAMPLES = ["a star", "a heart", "an arrow", "a bolt", "an hourglass", "a crescent"];
+const NAMED = 20; // labels
+
+/** `add` is called with the file of the sample that is chosen, in a list. */
+export function showSamples(labels, add) {
+  const others = labels.length - NAMED;
+  const more = others > 0 ? `, and ${others.toLocaleString("en")} more` : "";
+  byId("known").textContent = `${labels.length.toLocaleString("en")} labels: ${labels.slice(0, NAMED).join(", ")}${more}`;
+
+  const samples = SAMPLES.map((title) => [title, title.split(" ")[1]]);
+  if (!samples.every(([, name]) => labels.includes(name))) return;
+  byId("samples").hidden = false;
+  for (const [title, name] of samples) {
+    const image = element("img", { src: `${ROOT}page/samples/${name}.jpg`, alt: `Sample: ${title}` });
+    const choose = async () => add([new File([await blob(image.src)], `${name}.jpg`, { type: "image/jpeg" })]);
+    const button = element("button", { type: "button", "data-sample": name, onclick: choose }, image);
+    byId("samples").lastElementChild.append(element("li", {}, button));
+  }
+}

@@ -1,0 +1,38 @@
+// The tabs: one of the panels is shown, and the address says which.
+
+import { byId } from "./element.js";
+
+export const isInside = ({ tab }) => tab === "inside";
+
+/** `names`: ids of the panels, in the order of their tabs. */
+export function showTabs(state, names) {
+  const list = document.querySelector("[role=tablist]");
+
+  state.addEventListener("change", ({ detail }) => {
+    if (!detail.has("tab")) return;
+    for (const name of names) {
+      const [tab, chosen] = [byId(`tab-${name}`), name === state.values.tab];
+      tab.ariaSelected = String(chosen);
+      tab.tabIndex = chosen ? 0 : -1;
+      byId(name).hidden = !chosen;
+    }
+  });
+
+  list.addEventListener("click", ({ target, detail }) => {
+    const tab = target.closest("[role=tab]");
+    if (!tab) return;
+    state.set({ tab: tab.getAttribute("aria-controls") });
+    if (detail) tab.blur(); // after a click the arrow keys step through layers and heads
+  });
+
+  list.addEventListener("keydown", (event) => {
+    const here = names.indexOf(state.values.tab);
+    const there = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: names.length - 1 }[event.key];
+    if (there === undefined) return;
+    const tab = names.at(there % names.length);
+    state.set({ tab });
+    byId(`tab-${tab}`).focus();
+    event.preventDefault();
+    event.stopPropagation(); // otherwise arrows change the head
+  });
+}
