@@ -1,0 +1,71 @@
+"""Suspicious labels: those of images whose answer contradicts them, by a head that has not seen the image."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from export.fit.dataset import Part
+from export.fit.labelled import HELD_OUT, TRAIN
+from export.fit.report.judged import Judged
+from export.fit.report.shown import shown_image
+from model.fit.doubt import doubts
+from model.preprocessing import Preprocessing
+
+MOST = 24  # pictures
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suspect:
+    file: str
+    split: str  # train or val
+    label: str  # as given
+    label_score: float
+    proposed: str
+    proposed_score: float
+    doubt: float  # see model/fit/doubt.py
+
+
+def suspects(train: Part, left_out: Tensor, judged: Judged) -> list[Suspect]:
+    """Of the images to learn from, whose logits are `left_out` (N, C), and of held-out images, the most doubtful first.
+
+    The only image of a label is none: a head that has not seen it does not know the label.
+    """
+    classes = train.samples.classes
+    several = torch.bincount(classes)[classes] > 1
+    found = [
+        *_of_part(TRAIN, judged.labels, train.files, left_out, classes, several),
+        *_of_part(HELD_OUT, judged.labels, judged.files, *map(torch.from_numpy, (judged.logits, judged.right))),
+    ]
+    return sorted(found, key=lambda suspect: -suspect.doubt)
+
+
+def pictures(found: Sequence[Suspect], preprocessing: Preprocessing) -> list[bytes]:
+    """JPEGs of the first."""
+    return [shown_image(Path(suspect.file), preprocessing).thumbnail for suspect in found[:MOST]]
+
+
+def _of_part(
+    split: str,
+    labels: Sequence[str],
+    files: Sequence[Path],
+    logits: Tensor,
+    given: Tensor,
+    among: Tensor | None = None,
+) -> list[Suspect]:
+    doubt, scores = doubts(logits, given), logits.double().softmax(1)
+    contradicted = doubt > 0 if among is None else (doubt > 0) & among
+    return [
+        Suspect(
+            file=str(files[row]),
+            split=split,
+            label=labels[given[row]],
+            label_score=scores[row, given[row]].item(),
+            proposed=labels[scores[row].argmax()],
+            proposed_score=scores[row].max().item(),
+            doubt=doubt[row].item(),
+        )
+        for row in contradicted.nonzero().flatten().tolist()
+    ]
