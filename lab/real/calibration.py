@@ -14,7 +14,7 @@ from model.fit.least_squares import least_squares
 from model.fit.measure import measured
 from model.fit.probe import probe_temperature
 
-DIVISIONS = 20  # into four fifths to learn from and a fifth held out
+DIVISIONS = 10  # into four fifths to learn from and a fifth held out
 FOLDS = 5
 NONE, LEFT_OUT, OF_FOLDS, BEST = "none", "each left out", "folds", "best"  # the last sees the held-out images
 

@@ -31,41 +31,32 @@ class Suspect:
 def suspects(train: Part, left_out: Tensor, judged: Judged) -> list[Suspect]:
     """Of the images to learn from, whose logits are `left_out` (N, C), and of held-out images, the most doubtful first.
 
-    The only image of a label is none: a head that has not seen it does not know the label.
+    Labels of which one image was learned from are not suspected: left out, it is of a label that nothing knows.
     """
     classes = train.samples.classes
-    several = torch.bincount(classes)[classes] > 1
-    found = [
-        *_of_part(TRAIN, judged.labels, train.files, left_out, classes, several),
-        *_of_part(HELD_OUT, judged.labels, judged.files, *map(torch.from_numpy, (judged.logits, judged.right))),
-    ]
+    several = torch.bincount(classes) > 1
+    parts = (
+        (TRAIN, train.files, left_out, classes),
+        (HELD_OUT, judged.files, torch.from_numpy(judged.logits), torch.from_numpy(judged.right)),
+    )
+    found: list[Suspect] = []
+    for split, files, logits, given in parts:
+        doubt, scores = doubts(logits, given), logits.double().softmax(1)
+        found += [
+            Suspect(
+                file=str(files[row]),
+                split=split,
+                label=judged.labels[given[row]],
+                label_score=scores[row, given[row]].item(),
+                proposed=judged.labels[scores[row].argmax()],
+                proposed_score=scores[row].max().item(),
+                doubt=doubt[row].item(),
+            )
+            for row in ((doubt > 0) & several[given]).nonzero().flatten().tolist()
+        ]
     return sorted(found, key=lambda suspect: -suspect.doubt)
 
 
 def pictures(found: Sequence[Suspect], preprocessing: Preprocessing) -> list[bytes]:
     """JPEGs of the first."""
     return [shown_image(Path(suspect.file), preprocessing).thumbnail for suspect in found[:MOST]]
-
-
-def _of_part(
-    split: str,
-    labels: Sequence[str],
-    files: Sequence[Path],
-    logits: Tensor,
-    given: Tensor,
-    among: Tensor | None = None,
-) -> list[Suspect]:
-    doubt, scores = doubts(logits, given), logits.double().softmax(1)
-    contradicted = doubt > 0 if among is None else (doubt > 0) & among
-    return [
-        Suspect(
-            file=str(files[row]),
-            split=split,
-            label=labels[given[row]],
-            label_score=scores[row, given[row]].item(),
-            proposed=labels[scores[row].argmax()],
-            proposed_score=scores[row].max().item(),
-            doubt=doubt[row].item(),
-        )
-        for row in contradicted.nonzero().flatten().tolist()
-    ]
