@@ -2,7 +2,7 @@
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
@@ -14,6 +14,7 @@ from export.fit.methods import Recipe, learn, of_crops
 from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
 from export.fit.report.page import Report
+from export.fit.report.suspects import Suspect, suspects
 from export.fit.split import Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
@@ -21,6 +22,7 @@ from export.place import check_file_place
 from model.checkpoints.checkpoint import Checkpoint, Description, first_few
 from model.checkpoints.families.native import FAMILY, save
 from model.checkpoints.imagenet import names_of
+from model.fit.doubt import CLEAR
 from model.fit.fitted import Fitted
 from model.fit.masked import MaskedRecipe
 
@@ -58,9 +60,11 @@ def run(
             raise ValueError(f"--strict: images that cannot be used, named above: {len(dataset.left_out):,}")
         fitted = learn(source, recipe, dataset.train.samples, dataset.held_out.samples, work)
         learned = _checkpoint(source, fitted, dataset, name=out.stem)
-        judged = None
+        judged = doubted = None
         if learned.labels:
             judged = judge(learned, dataset.held_out)
+            if fitted.left_out is not None:
+                doubted = suspects(dataset.train, fitted.left_out, judged)
             learned = dataclasses.replace(learned, figures={**learned.figures, **judged.figures()})
         save(learned, out)
         learned_file, bundle = (quote(str(path)) for path in (out, Path("bundles", out.stem)))
@@ -72,10 +76,11 @@ def run(
             history=fitted.history,
             dataset=dataset,
             judged=judged,
+            suspects=doubted,
             headline=headline(learned, judged),
             origin=f"Learned by the method {method} from {source.name} and the images in {images}, "
             f"on {now:%Y-%m-%d at %H:%M}.",
-            notes=tuple(_notes(listing, once, dataset, fitted)),
+            notes=tuple(_notes(listing, once, dataset, fitted, doubted or ())),
         )
         try:
             write_report(report)
@@ -117,7 +122,9 @@ def headline(learned: Checkpoint, judged: Judged | None) -> str:
     )
 
 
-def _notes(listing: Listing, once: Split, dataset: Dataset, fitted: Fitted) -> Iterator[str]:
+def _notes(
+    listing: Listing, once: Split, dataset: Dataset, fitted: Fitted, doubted: Sequence[Suspect]
+) -> Iterator[str]:
     train, held_out = len(dataset.train.files), len(dataset.held_out.files)
     tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
     how = tenth if dataset.chosen else "The held-out images were given"
@@ -131,6 +138,8 @@ def _notes(listing: Listing, once: Split, dataset: Dataset, fitted: Fitted) -> I
         yield f"Copies of other images, which were not used: {len(copies):,} ({first_few(copies)})."
     if once.across:
         yield f"Copies of held-out images among those to learn from: {once.across:,}."
+    if wrong := [suspect.file for suspect in doubted if suspect.doubt >= CLEAR]:
+        yield f"Labels that look wrong: {len(wrong):,} ({first_few(wrong)}). See the suspicious labels of the report."
     counts = dataset.count(dataset.train)
     if counts:
         most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)

@@ -70,7 +70,7 @@ def finetune(
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     runs = _Runs(network.to(best_device()), preprocessing, train, held_out, recipe, work)
     choice = runs.choice()
-    learned = runs.probed(None)
+    learned, left_out = runs.probed(None)
     history: tuple[Point, ...] = ()
     if choice.rate is not None:
         history = runs.run(learned, None, rate=choice.rate, flip=choice.flip, epochs=runs.epochs, name="fine-tuning")
@@ -79,6 +79,7 @@ def finetune(
     return Fitted(
         model=learned.cpu(),
         history=history,
+        left_out=left_out,
         recipe={"method": "finetune", **asdict(taken), "rate": choice.rate, "tried": tried},
     )
 
@@ -115,7 +116,7 @@ class _Runs:
         learning, choosing = divide(self.train.classes, self.recipe.seed)
         if not len(choosing) or (len(rates) == 1 and flip is not None):
             return _Choice(rates[-1], bool(flip), {})
-        start = self.probed(learning)
+        start, _ = self.probed(learning)
         others = Samples(pixels=self.train.pixels[choosing], classes=self.train.classes[choosing])
         probed = logits(start, others, self.preprocessing)
         if flip is None:
@@ -155,11 +156,11 @@ class _Runs:
         snapshot.save({"logits": answers})
         return answers
 
-    def probed(self, rows: Tensor | None) -> VisionTransformer:
-        """The network with the head that these images teach, or all."""
+    def probed(self, rows: Tensor | None) -> tuple[VisionTransformer, Tensor]:
+        """The network with the head that these images teach, or all, and the logits of each without it."""
         network, chosen = copy.deepcopy(self.network), slice(None) if rows is None else rows
-        fit_head(network, self.features[chosen], self.train.classes[chosen])
-        return network
+        head, hardness = fit_head(network, self.features[chosen], self.train.classes[chosen])
+        return network, head.left_out / hardness
 
     def run(
         self,

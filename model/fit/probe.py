@@ -36,6 +36,7 @@ def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples
     return Fitted(
         model=network.cpu(),
         history=(),
+        left_out=head.left_out / hardness,
         figures={"left_out_accuracy": measured(head.left_out, train.classes).accuracy},
         recipe={"method": "probe", **asdict(recipe), **chosen},
     )

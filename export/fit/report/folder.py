@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from export.fit.report.curves import curves
 from export.fit.report.mistakes import mistakes, write
 from export.fit.report.page import Report, page
 from export.fit.report.reliability import reliability
+from export.fit.report.suspects import pictures
 from export.fit.table import COLUMNS
 from model.durable import replacing_folder
 
@@ -27,11 +29,12 @@ def write_report(report: Report) -> None:
             charts += [confusion(report.judged), reliability(report.judged)]
             worst = mistakes(report.checkpoint, report.judged)
             write(worst, folder)
+        suspicious = pictures(report.suspects or (), report.checkpoint.preprocessing)
         for chart in charts:
             chart.write(folder)
         (folder / NUMBERS).write_text(json.dumps(_numbers(report), indent=1) + "\n", encoding="utf-8")
         _write_split(report, folder / SPLIT)
-        (folder / PAGE).write_text(page(report, charts, worst), encoding="utf-8")
+        (folder / PAGE).write_text(page(report, charts, worst, suspicious), encoding="utf-8")
 
 
 def _numbers(report: Report) -> dict[str, Any]:
@@ -45,6 +48,7 @@ def _numbers(report: Report) -> dict[str, Any]:
         "left_out": [{"file": str(file), "reason": reason} for file, reason in report.dataset.left_out],
         "learnt_from": dict(zip(report.checkpoint.labels, report.counts, strict=True)),
         "held_out": report.judged.by_label() if report.judged else [],
+        "suspicious_labels": [*map(asdict, report.suspects or ())],
     }
 
 

@@ -1,27 +1,24 @@
 """The most confident mistakes, each with a map of the evidence for the answer and a map of the rollout."""
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
 from app.drawing.heatmap import Style, draw
 from app.drawing.png import encode
 from app.drawing.scale import limits
-from app.images.preparer import Preparer, thumbnail_of
 from app.maps.record import Maps
 from export.fit.report.judged import Judged
-from export.folder import LIMITS
-from export.image_spec import image_spec
+from export.fit.report.shown import shown_image
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 from model.progress import bars
 
 MOST = 24
-SIDE = 256  # pixels of the longer side of an image
 GAP = 6
 
 
@@ -41,10 +38,9 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     """The wrong answers of the largest scores, at most 24."""
     wrong = np.flatnonzero(judged.answers != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
-    preparer = Preparer(limits=LIMITS, spec=image_spec(checkpoint.preprocessing), thumbnail_px=SIDE)
     with bars() as shown:
         places = shown.track(worst.tolist(), description="mapping mistakes")
-        return [_mistake(checkpoint, judged, place, preparer) for place in places]
+        return [_mistake(checkpoint, judged, place) for place in places]
 
 
 def picture(number: int) -> str:
@@ -61,13 +57,11 @@ def write(found: list[Mistake], folder: Path) -> None:
     (folder / "mistakes.json").write_text(json.dumps(numbers) + "\n", encoding="utf-8")
 
 
-def _mistake(checkpoint: Checkpoint, judged: Judged, place: int, preparer: Preparer) -> Mistake:
+def _mistake(checkpoint: Checkpoint, judged: Judged, place: int) -> Mistake:
     answer, right = int(judged.answers[place]), int(judged.right[place])
-    prepared = preparer.prepare(judged.files[place].read_bytes(), thumbnail=True)
-    outputs = reference(checkpoint, prepared.pixels[None].copy(), np.array([[answer, right]]))
+    image = shown_image(judged.files[place], checkpoint.preprocessing)
+    outputs = reference(checkpoint, image.pixels[None].copy(), np.array([[answer, right]]))
     maps = Maps.of({name: values[0] for name, values in outputs.items()})
-    enlarged = ImageOps.contain(Image.open(BytesIO(prepared.thumbnail)), (SIDE, SIDE))  # so that maps are smooth on it
-    image = replace(prepared, thumbnail=thumbnail_of(enlarged, SIDE))
     first, grid = len(checkpoint.model.config.prefix), checkpoint.model.config.grid
     evidence = (maps.evidence[0] - maps.evidence[1]).sum(axis=0)[first:].reshape(grid)
     rollout = maps.rollout[first:].reshape(grid)

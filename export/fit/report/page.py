@@ -13,6 +13,7 @@ from export.fit.report.chart import Chart, palette
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
+from export.fit.report.suspects import Suspect
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.describe import flat
 from model.fit.fitted import Point
@@ -42,6 +43,7 @@ class Report:
     history: Sequence[Point]
     dataset: Dataset
     judged: Judged | None  # None where there are no labels
+    suspects: Sequence[Suspect] | None  # None where no head has left images out
     headline: str
     origin: str  # a sentence on where it comes from
     notes: Sequence[str]  # sentences on the images
@@ -51,7 +53,8 @@ class Report:
         return [*self.dataset.count(self.dataset.train).values()]
 
 
-def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -> str:
+def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake], suspicious: Sequence[bytes]) -> str:
+    """`suspicious` are pictures of the first suspects."""
     judged, found, recipe = report.judged, report.checkpoint.figures, dict(report.checkpoint.recipe)
     tried = recipe.pop("tried", {})
     text = TEMPLATE.read_text(encoding="utf-8")
@@ -64,6 +67,7 @@ def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake]) -
         pairs=mistaken_pairs(judged) if judged else [],
         mistakes=mistakes,
         picture=picture,
+        suspicious=suspicious,
         percent=percent,
         b64encode=b64encode,
         tried=[(name, percent(of["accuracy"]), f"{of['loss']:.3g}") for name, of in tried.items()],

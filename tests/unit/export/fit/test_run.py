@@ -19,6 +19,7 @@ from export.fit.report.page import FIGURES
 from export.fit.run import NotReported, run
 from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import FAMILY
+from model.fit.doubt import CLEAR
 from tests.golden.test_checkpoints import FOLDER, overrides_of, path_of
 from tests.support.toy import toy_checkpoint
 
@@ -101,6 +102,27 @@ def test_mistakes_are_shown_with_their_maps(tmp_path):
     assert '<a href="mistakes/01.png"><img' in page
 
 
+def test_a_wrong_label_is_the_most_suspicious_wherever_the_image_is(tmp_path):
+    images = tmp_path / "images"
+    fill(images / "train", {"blue": 20, "red": 20})
+    fill(images / "val", {"blue": 3, "red": 3})
+    wrong = [images / "train" / "red" / "other.png", images / "val" / "blue" / "other.png"]
+    (images / "train" / "blue" / "0.png").rename(wrong[0])
+    (images / "val" / "red" / "0.png").rename(wrong[1])
+    fill(images / "train", {"green": 1}, colors={"green": (60, 190, 60)})
+    report = learn(images, tmp_path / "mine.safetensors")
+    found = json.loads((report.folder / "report.json").read_text())["suspicious_labels"]
+    as_given = {(str(wrong[0]), "train", "red", "blue"), (str(wrong[1]), "val", "blue", "red")}
+    assert {(of["file"], of["split"], of["label"], of["proposed"]) for of in found} == as_given
+    assert found[0]["doubt"] >= found[1]["doubt"] >= CLEAR
+    assert all(of["label_score"] < 0.5 < of["proposed_score"] for of in found)
+    named = ", ".join(of["file"] for of in found)
+    assert f"Labels that look wrong: 2 ({named}). See the suspicious labels of the report." in report.notes
+    page = (report.folder / "index.html").read_text()
+    assert page.count('src="data:image/jpeg;base64,') == 2
+    assert "? It looks like blue (" in page
+
+
 EVERY_POOL = (
     *("dino-four-blocks", "dinov2-registers", "google-hybrid", "google-siglip", "huggingface-deit-teacher"),
     *("huggingface-dinov3", "huggingface-ijepa", "huggingface-metaclip-2", "mae"),
@@ -142,6 +164,7 @@ def test_from_scratch(images, tmp_path):
     found = load_checkpoint(tmp_path / "mine.safetensors")
     assert (found.labels, found.recipe["checkpoint"], found.config.positions) == (("blue", "red"), "mu/8", "learned_2d")
     assert found.config.image_size == found.preprocessing.size == (24, 40)
+    assert "Suspicious" not in (tmp_path / "mine.report" / "index.html").read_text()  # all heads have seen all images
 
 
 def test_from_scratch_without_labels(images, tmp_path):

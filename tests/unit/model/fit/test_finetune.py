@@ -44,8 +44,9 @@ def test_it_learns(start):
 
 
 def test_it_begins_with_the_probe(start):
-    fitted = run(start, replace(RECIPE, rates=(0.0,)))
-    assert same_weights(fitted.model, probe(start, PREPROCESSING, TRAIN, ProbeRecipe()).model)
+    fitted, probed = run(start, replace(RECIPE, rates=(0.0,))), probe(start, PREPROCESSING, TRAIN, ProbeRecipe())
+    assert same_weights(fitted.model, probed.model)
+    assert torch.equal(fitted.left_out, probed.left_out)
 
 
 def test_the_probe_is_taken_where_no_rate_is_better(start):

@@ -1,0 +1,23 @@
+"""A person's image as the report shows it."""
+
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image, ImageOps
+
+from app.images.preparer import Preparer, thumbnail_of
+from app.images.preprocess import Prepared
+from export.folder import LIMITS
+from export.image_spec import image_spec
+from model.preprocessing import Preprocessing
+
+SIDE = 256  # pixels of the longer side
+
+
+def shown_image(file: Path, preprocessing: Preprocessing) -> Prepared:
+    """As the service prepares it, with a thumbnail that is enlarged if need be, so that maps are smooth on it."""
+    preparer = Preparer(limits=LIMITS, spec=image_spec(preprocessing), thumbnail_px=SIDE)
+    prepared = preparer.prepare(file.read_bytes(), thumbnail=True)
+    enlarged = ImageOps.contain(Image.open(BytesIO(prepared.thumbnail)), (SIDE, SIDE))
+    return replace(prepared, thumbnail=thumbnail_of(enlarged, SIDE))

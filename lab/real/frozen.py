@@ -1,0 +1,48 @@
+"""Labelled images as what a frozen network gives, from which many probes are learned in seconds."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from export.folder import decoded
+from export.image_spec import image_spec
+from lab.benchmarks.learning.sets import digits, new_shapes
+from lab.real.data import Data
+from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import Checkpoint
+from model.demo.__main__ import WEIGHTS
+from model.fit.network import with_new_head
+from model.fit.probe import ProbeRecipe, features
+from model.fit.samples import Samples
+
+
+class Frozen(NamedTuple):
+    images: str
+    features: Tensor  # float32 (N, F): what the head of a probe reads by default
+    classes: Tensor  # (N,)
+
+
+def frozen(data: Data) -> Iterator[Frozen]:
+    """Scans of digits and drawn shapes with the demo's network, stamps with the trained one."""
+    demo = load_checkpoint(WEIGHTS, overrides={"num_classes": "0"})
+    for name, draw in {"digits": digits, "new shapes": new_shapes}.items():
+        with tempfile.TemporaryDirectory() as folder:
+            draw(Path(folder), 0)
+            yield _read(name, demo, sorted(Path(folder).glob("*/*/*.png")))
+    yield _read("stamps", load_checkpoint(data.network), [*data.stamps["train"], *data.stamps["test"]])
+
+
+def _read(name: str, checkpoint: Checkpoint, files: Sequence[Path]) -> Frozen:
+    preprocessing = checkpoint.preprocessing
+    labels = sorted({file.parent.name for file in files})
+    classes = torch.tensor([labels.index(file.parent.name) for file in files])
+    images = [image for _, image in decoded(files, image_spec(preprocessing)) if not isinstance(image, str)]
+    read = ProbeRecipe().read
+    network = with_new_head(checkpoint.model, classes=len(labels), image_size=preprocessing.size, read=read)
+    samples = Samples(pixels=torch.from_numpy(np.stack(images)), classes=classes)
+    return Frozen(name, features(network, samples, preprocessing), classes)
