@@ -43,8 +43,12 @@ def is_embedded(result: dict[str, Any]) -> bool:
 
 
 def _is_result(result: dict[str, Any], is_known: Callable[[dict[str, Any]], bool]) -> bool:
-    if result.get("error") is not None:
-        return is_problem(result["error"])
+    error = result.get("error")
+    familiarity = (result if error is None else error).get("familiarity")
+    if familiarity is not None and not math.isfinite(familiarity):
+        return False
+    if error is not None:
+        return is_problem(error)
     return (result.get("id") is None or _is_text(result["id"])) and is_known(result)
 
 
