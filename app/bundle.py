@@ -131,6 +131,9 @@ class Calibration(Frozen):
     error_after: float  # each half of the images has the temperature of the other half
 
 
+Source = Literal["fit", "folder"]  # those that a checkpoint has learned, or a person's own at export
+
+
 class Familiarity(Frozen):
     """The images that the model knows, measured at export with the lean graph, or by `fit` with its network.
 
@@ -139,7 +142,7 @@ class Familiarity(Frozen):
 
     pictures: int  # which it is compared with
     held_out: int  # of these, whose distances to the others are those of new images; familiarity is a share of them
-    source: Literal["fit", "folder"]  # those that a checkpoint has learned, or a person's own images at export
+    source: Source
 
 
 class Tolerance(Frozen):

@@ -102,9 +102,7 @@ class Classifier:
         if keep != "nothing":
             with stages.time("store"):
                 id = await self.explainer.keep(image, logits, maps)
-        return Processed(
-            logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=image, maps=maps
-        )
+        return Processed(logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=image, maps=maps)
 
     async def _decode(self, image: Image, drawn: bool, stages: Stages) -> Prepared:
         with stages.time("decode"):

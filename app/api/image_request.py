@@ -196,9 +196,7 @@ class ImageRequest:
             return decoded
         try:
             with self.services.admission.admit(1, deadline=how["deadline"]):
-                of_decoded = await self.services.classifier.process(
-                    decoded, least_familiarity=least_familiarity, **how
-                )
+                of_decoded = await self.services.classifier.process(decoded, least_familiarity=least_familiarity, **how)
         except ServiceError as refusal:
             return refusal
         assert not isinstance(of_decoded, LargeImage)

@@ -12,6 +12,7 @@ import { Labels } from "./labels.js";
 import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
+import { unlike } from "./sentence.js";
 import { State } from "./state.js";
 import { Verification } from "./verification.js";
 import { Wall } from "./wall.js";
@@ -61,12 +62,15 @@ async function main() {
     labelled = id;
     const likely = [...predictions].sort((a, b) => b.score - a.score); // a report has its own label first
     labels.show(likely);
+    byId("unfamiliar").textContent = "";
     controls.likely = likely;
   }
 
-  function choose({ id, predictions = [], image }) {
+  function choose({ id, predictions = [], image, familiarity = 1 }) {
     heatmap.reserve(image);
     label(id, predictions);
+    if (familiarity < model.least_familiarity)
+      byId("unfamiliar").textContent = unlike(shape.familiarity.pictures, familiarity);
     state.set({ id, label: "", against: "" });
   }
 

@@ -1,4 +1,4 @@
-"""`python -m lab.real [precision] [maps] [intake]`: a trained network and real photographs, and the tables of docs/.
+"""`python -m lab.real [precision] [maps] [intake] [unknown]`: a trained network and real photographs, and the tables of docs/.
 
 Where they disagree with those of the demo, believe these. It needs pip, apt-get and dpkg, and their registries.
 """
@@ -11,13 +11,14 @@ from pathlib import Path
 from lab.benchmarks.page import write_pages
 from lab.benchmarks.record import Rows, write_record
 from lab.benchmarks.rounds import table
-from lab.real import intake, maps, precision
+from lab.real import intake, maps, precision, unknown
 from lab.real.data import Data, make
 
 EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "precision": precision.measure,
     "maps": maps.measure,
     "intake": intake.measure,
+    "unknown": unknown.measure,
 }
 FOLDER = Path(__file__).parent
 

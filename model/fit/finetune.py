@@ -79,6 +79,7 @@ def finetune(
     return Fitted(
         model=learned.cpu(),
         history=history,
+        features=runs.features if choice.rate is None else None,
         recipe={"method": "finetune", **asdict(taken), "rate": choice.rate, "tried": tried},
     )
 
