@@ -34,8 +34,8 @@ class Backend:
     """The parts below the HTTP service, begun when this is made, and ready when `model` returns."""
 
     def __init__(self, *, settings: Settings) -> None:
-        """Raises BundleError when there is no bundle, and CannotStart when it cannot refuse unfamiliar images; what else
-        can be wrong is raised by `model`.
+        """Raises BundleError when there is no bundle, and CannotStart when it has to refuse unfamiliar images and
+        does not know which are; what else can be wrong is raised by `model`.
         """
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
         self.lifecycle, self.metrics = Lifecycle(), Metrics()

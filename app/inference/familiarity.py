@@ -88,7 +88,7 @@ class Familiarity:
         return cls._of((*astuple(Distance.to(known, classes)), np.sort(distances[len(learned) :])))
 
     def of(self, embedding: Numbers, *, least: float = 0.0) -> float:
-        """From 1 / (n + 1) to 1, of an image with this embedding (F,). Raises UnfamiliarImage if it is below `least`."""
+        """From 1 / (n + 1) to 1, of an image with this embedding (F,). Raises UnfamiliarImage below `least`."""
         (distance,) = self.distance.of(embedding[np.newaxis])
         no_nearer = len(self.held_out) - int(np.searchsorted(self.held_out, distance))
         familiarity = (1 + no_nearer) / (1 + len(self.held_out))

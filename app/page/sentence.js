@@ -1,6 +1,6 @@
 // What the map shows, in one sentence that needs no knowledge of the method.
 
-import { percent, significant } from "./numbers.js";
+import { significant } from "./numbers.js";
 
 const LOOKS = { mean: "the model looks", max: "at least one head looks", min: "all heads look" };
 
@@ -45,7 +45,7 @@ export function cropped({ image: [width, height], crop_box: [left, top, right, b
 /** Said of an image that is less familiar than most of the `count` images that the model knows. */
 export const unlike = (count, familiarity) =>
   `This image is unlike the ${count} images that the model was shown: it is less familiar than ` +
-  `${percent(1 - familiarity)} of them. Its labels may mean nothing.`;
+  `${Math.floor(100 * (1 - familiarity))} % of them. Its labels may mean nothing.`;
 
 const placeOf = (layer) => (layer === "mean" ? "on average over the layers" : `in layer ${layer}`);
 

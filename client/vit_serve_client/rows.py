@@ -24,7 +24,7 @@ class Row(NamedTuple):
     familiarity: float | None = None  # of the image, where the model knows its images; 0 to 1
 
 
-ALL = Row._fields
+ALL: tuple[str, ...] = Row._fields
 PLAIN = ALL[:-1]  # of models that do not know their images
 COLUMNS = PLAIN, ALL  # that an output may have
 
@@ -49,7 +49,8 @@ class Text(Protocol):
 class Csv:
     def __init__(self, *, no_formulas: bool = False) -> None:
         """`no_formulas` sets ' before cells that begin as formulas."""
-        self._no_formulas, self.columns = no_formulas, PLAIN
+        self._no_formulas = no_formulas
+        self.columns = PLAIN
 
     @property
     def header(self) -> str:

@@ -1,4 +1,4 @@
-"""`python -m lab.real [precision] [maps] [intake] [unknown]`: a trained network and real photographs, and the tables of docs/.
+"""`python -m lab.real [precision] [maps] [intake] [unknown]`: a trained network and photographs, and tables of docs/.
 
 Where they disagree with those of the demo, believe these. It needs pip, apt-get and dpkg, and their registries.
 """

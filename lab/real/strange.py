@@ -7,9 +7,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from lab.real.data import Data
-from model.shapes import draw
 
-COUNT = 60  # of each kind
+COUNT = 40  # of each kind
 SIDE = 384  # pixels
 TILE = (60, 200)  # pixels
 Images = Iterator[Image.Image]
@@ -42,8 +41,9 @@ def text(data: Data) -> Images:
     words, rng = Path("LICENSE").read_text().split(), np.random.default_rng(2)
     for _ in range(COUNT):
         page = Image.new("RGB", (SIDE, SIDE), "white")
-        pen, font = ImageDraw.Draw(page), ImageFont.load_default(size=int(rng.integers(12, 48)))
-        for top in range(10, SIDE, round(1.3 * font.size)):
+        size = int(rng.integers(12, 48))
+        pen, font = ImageDraw.Draw(page), ImageFont.load_default(size=size)
+        for top in range(10, SIDE, round(1.3 * size)):
             first = int(rng.integers(len(words) - 12))
             pen.text((10, top), " ".join(words[first : first + 12]), fill="black", font=font)
         yield page
@@ -51,15 +51,8 @@ def text(data: Data) -> Images:
 
 def drawings(data: Data) -> Images:
     """Cartoons and toys among the stamps, on white as these are."""
-    for file in data.drawings[:COUNT]:
+    for file in data.drawings[:: len(data.drawings) // COUNT][:COUNT]:
         yield Image.open(file)
-
-
-def shapes(data: Data) -> Images:
-    """What the demo's network has learned."""
-    rng = np.random.default_rng(3)
-    for _ in range(COUNT):
-        yield Image.fromarray(draw(rng, size=(SIDE, SIDE)).pixels)
 
 
 def photographs(data: Data) -> Images:
@@ -68,5 +61,5 @@ def photographs(data: Data) -> Images:
 
 
 KINDS: dict[str, Callable[[Data], Images]] = {
-    kind.__name__: kind for kind in (textures, noise, text, drawings, shapes, photographs)
+    kind.__name__: kind for kind in (textures, noise, text, drawings, photographs)
 }

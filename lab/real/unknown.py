@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.inference.familiarity import Familiarity
+from app.inference.familiarity import Familiarity, Numbers
 from export.image_spec import image_spec
 from export.images import pixels as prepared
 from lab.benchmarks.record import Row, Rows
 from lab.real.bundles import pixels
 from lab.real.data import Data
-from lab.real.distances import DISTANCES, Numbers
+from lab.real.distances import DISTANCES
 from lab.real.strange import KINDS
 from model.checkpoints import load_checkpoint
 from model.fit.least_squares import least_squares
@@ -35,12 +35,12 @@ def measure(data: Data) -> Rows:
     strange = {name: _embedded(data, prepared(spec, images(data))) for name, images in KINDS.items()}
     areas: dict[str, Shares] = {name: defaultdict(list) for name in (*DISTANCES, SEEN)}
     refused: Shares = defaultdict(list)
-    for left_out in (*np.unique(kinds), None):
+    for place, left_out in enumerate((None, *np.unique(kinds))):
         known = kinds != left_out
         sets = strange if left_out is None else {str(left_out): stamps[~known]}
         for one, of_set in sets.items():
             areas[SEEN][one].append(_seen(stamps[known], of_set))
-        for fold in range(FOLDS):
+        for fold in range(FOLDS) if left_out is None else (place % FOLDS,):
             held_out = known & (_folds(kinds) == fold)
             learned, classes = stamps[known & ~held_out], np.unique(kinds[known & ~held_out], return_inverse=True)[1]
             for name, distance in DISTANCES.items():

@@ -1,4 +1,4 @@
-"""app/inference/familiarity.py: a share of held-out images, that is low for what is unlike them, however few they are."""
+"""app/inference/familiarity.py: a share of held-out images, however few they are; low for what is unlike them."""
 
 import numpy as np
 import pytest
