@@ -11,9 +11,11 @@ from functools import partial
 from threading import Event
 
 from app.bundle import load_bundle
+from app.errors import CannotStart
 from app.images.intake import open_intake
 from app.inference.batcher import Batcher
 from app.inference.device import open_model
+from app.inference.familiarity import NO_IMAGES, Familiarity, open_familiarity
 from app.inference.model import Model
 from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
@@ -32,11 +34,16 @@ class Backend:
     """The parts below the HTTP service, begun when this is made, and ready when `model` returns."""
 
     def __init__(self, *, settings: Settings) -> None:
-        """Raises BundleError when there is no bundle; what else can be wrong is raised by `model`."""
+        """Raises BundleError when there is no bundle, and CannotStart when it has to refuse unfamiliar images and
+        does not know which are; what else can be wrong is raised by `model`.
+        """
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
         start_log.info("reading %s", settings.bundle)
         self.bundle = load_bundle(settings.bundle)
+        if settings.unfamiliar == "refuse" and not self.bundle.manifest.familiarity:
+            raise CannotStart(f"VIT_UNFAMILIAR=refuse needs a bundle that knows its images, and {NO_IMAGES}")
+        self.familiarity: Familiarity | None = None
         self.intake = open_intake(settings=settings, spec=self.bundle.manifest.image)
         self.batcher = Batcher()
         self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
@@ -65,6 +72,7 @@ class Backend:
         self._rest_is_loaded.set()
         model = self._model.result()
         self._decoders.result()
+        self.familiarity = open_familiarity(self.bundle)  # its file is checked now
         return model
 
     async def watch_weights(self) -> None:

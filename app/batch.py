@@ -16,7 +16,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from app.backend import Backend
-from app.errors import InferenceFailed, ServiceError, UnsupportedType, UnusableImage
+from app.errors import InferenceFailed, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.preprocess import Prepared
 from app.images.upload import Upload
@@ -51,6 +51,7 @@ class BatchClassifier:
         """
         settings = Settings(bundle=Path(bundle), store_max_bytes=0, max_queue_wait_s=ENDLESS_S)
         self._top_k = top_k
+        self._least_familiarity = settings.least_familiarity if settings.unfamiliar == "refuse" else 0.0
         self._backend = Backend(settings=settings)
         try:
             self._backend.model()
@@ -76,6 +77,7 @@ class BatchClassifier:
         - `predictions`: at most `top_k` dicts of label, index and score, the most likely first, as in an answer of
           POST /classify; None for a model without labels, and for an image that cannot be used
         - `embedding`: what the head reads, as POST /embed gives it; None for an image that cannot be used
+        - `familiarity`, if the bundle knows its images, as in an answer; None for an image that cannot be decoded
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
         - `evidence`, if it was asked for: label, grid (rows, columns), values (row by row) and receipt
 
@@ -115,6 +117,8 @@ class BatchClassifier:
 
     async def _row(self, image: bytes) -> dict[str, Any]:
         row: dict[str, Any] = {"predictions": None, "embedding": None, "error": None}
+        if self._backend.familiarity:
+            row["familiarity"] = None
         if self._choice:
             row["evidence"] = None
         try:
@@ -125,8 +129,8 @@ class BatchClassifier:
                 else:
                     run = self._backend.batcher.run("classify", prepared.pixels)
                 return row | self._answer(await run)
-        except (UnsupportedType, UnusableImage, InferenceFailed) as error:
-            return {**row, "error": error.problem}
+        except (UnsupportedType, UnusableImage, UnfamiliarImage, InferenceFailed) as error:
+            return {**row, **error.members, "error": error.problem}
         except ServiceError as error:
             raise BatchFailed(error.detail) from None
 
@@ -141,6 +145,8 @@ class BatchClassifier:
         if self._manifest.labels:
             best = self._scoring.rank(outputs["logits"], top_k=self._top_k)
             answer["predictions"] = [prediction.model_dump() for prediction in best]
+        if self._backend.familiarity:
+            answer["familiarity"] = self._backend.familiarity.of(outputs["embedding"], least=self._least_familiarity)
         if self._choice:
             shown = choose(Maps.of(outputs), self._manifest, self._choice)
             assert shown.receipt

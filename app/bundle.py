@@ -30,6 +30,7 @@ EXPLAIN_GRAPH = "explain.onnx"
 COMBINED_GRAPH = "combined.onnx"
 WEIGHTS = "weights.bin"
 UPGRADING = "docs/upgrading.md"
+FAMILIARITY = "familiarity.npy"
 CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of libraries
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
@@ -131,6 +132,20 @@ class Calibration(Frozen):
     error_after: float  # each half of the images has the temperature of the other half
 
 
+Source = Literal["fit", "folder"]  # those that a checkpoint has learned, or a person's own at export
+
+
+class Familiarity(Frozen):
+    """The images that the model knows, measured at export with the lean graph, or by `fit` with its network.
+
+    app/inference/familiarity.py says how an image is compared with them.
+    """
+
+    pictures: int  # which it is compared with
+    held_out: int  # of these, whose distances to the others are those of new images; familiarity is a share of them
+    source: Source
+
+
 class Tolerance(Frozen):
     """What another machine's numbers may differ by from PyTorch's, each in the unit of `Parity`.
 
@@ -189,6 +204,7 @@ class Manifest(Frozen):
     agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all; and without labels
     likeness: Likeness | None = None  # as agreement, but where there are no labels
     calibration: Calibration | None = None  # None where no labelled images were given
+    familiarity: Familiarity | None = None  # None where no images were given, or too few
     known_answer: KnownAnswer
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
@@ -200,7 +216,8 @@ class Manifest(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
         pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
-        missing = {*graph_files(self.precision), WEIGHTS, *pictures} - self.files.keys()
+        known = {FAMILIARITY} if self.familiarity else set()
+        missing = {*graph_files(self.precision), WEIGHTS, *known, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         if len(self.known_answer.logits) != len(self.labels):

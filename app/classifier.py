@@ -17,6 +17,7 @@ from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Graph, Pixels
+from app.inference.familiarity import Familiarity
 from app.maps.explainer import Explainer
 from app.maps.record import Maps
 from app.telemetry.stages import Stages
@@ -30,6 +31,7 @@ class Processed:
 
     logits: npt.NDArray[np.floating]  # (C,)
     embedding: npt.NDArray[np.floating]  # (F,)
+    familiarity: float | None  # 0 to 1; None if the bundle does not know its images
     id: str | None  # under which it is kept, if it is
     image: Prepared
     maps: Maps | None  # where they were asked for now
@@ -47,6 +49,7 @@ class Classifier:
 
     intake: Intake
     batcher: Batcher
+    familiarity: Familiarity | None
     explainer: Explainer
 
     async def process(
@@ -55,18 +58,20 @@ class Classifier:
         *,
         keep: Keep,
         explain: Sequence[int] | None = None,
+        least_familiarity: float = 0.0,
         stages: Stages,
         deadline: float,
     ) -> Outcome | LargeImage:
         """Runs the model on an image, and keeps what `keep` says. With `explain` its maps are made too, with evidence
         for these classes as an engine takes them. What goes wrong is its outcome, so that it fails this image alone.
-        LargeImage asks to `decode` it first, beside which no other image should have to wait.
+        One that is less familiar than `least_familiarity` has gone wrong. LargeImage asks to `decode` it first, beside
+        which no other image should have to wait.
 
         `deadline` is in seconds of time.monotonic.
         """
         if keep == "maps":
             explain = ()
-        return await _outcome(self._process(image, keep, explain, stages, deadline), deadline)
+        return await _outcome(self._process(image, keep, explain, least_familiarity, stages, deadline), deadline)
 
     async def decode(
         self, image: Upload, *, keep: Keep, explain: Sequence[int] | None = None, stages: Stages, deadline: float
@@ -75,7 +80,13 @@ class Classifier:
         return await _outcome(self._decode(image, keep != "nothing" or explain is not None, stages), deadline)
 
     async def _process(
-        self, image: Image | Prepared, keep: Keep, explain: Sequence[int] | None, stages: Stages, deadline: float
+        self,
+        image: Image | Prepared,
+        keep: Keep,
+        explain: Sequence[int] | None,
+        least_familiarity: float,
+        stages: Stages,
+        deadline: float,
     ) -> Processed | LargeImage:
         if not isinstance(image, Prepared):
             try:
@@ -84,13 +95,14 @@ class Classifier:
                 return large
         graph: Graph = "classify" if explain is None else "explain"
         outputs = await self.batcher.run(graph, image.pixels, classes=explain or (), deadline=deadline, stages=stages)
-        logits = outputs.get("logits", np.zeros(0, np.float32))
+        logits, embedding = outputs.get("logits", np.zeros(0, np.float32)), outputs["embedding"]
+        familiarity = self.familiarity.of(embedding, least=least_familiarity) if self.familiarity else None
         maps = None if explain is None else Maps.of(outputs)
         id = None
         if keep != "nothing":
             with stages.time("store"):
                 id = await self.explainer.keep(image, logits, maps)
-        return Processed(logits=logits, embedding=outputs["embedding"], id=id, image=image, maps=maps)
+        return Processed(logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=image, maps=maps)
 
     async def _decode(self, image: Image, drawn: bool, stages: Stages) -> Prepared:
         with stages.time("decode"):

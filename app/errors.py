@@ -46,9 +46,9 @@ class ServiceError(Exception):
         return {"type": NAMESPACE + self.kind, "title": self.title, "status": int(self.status), "detail": self.detail}
 
     def saying(self, **members: object) -> Self:
-        """The same failure, with these members in its problem. It is a new error: several images can share one."""
+        """The same failure, with these members in its problem too. It is a new error: several images can share one."""
         error = copy(self)
-        error.members = members
+        error.members = {**self.members, **members}
         return error
 
 
@@ -114,6 +114,19 @@ class UnsupportedEncoding(ServiceError):
 
 class UnusableImage(ServiceError):
     status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "unusable-image", "The image cannot be used"
+
+
+class UnfamiliarImage(ServiceError):
+    status, kind = HTTPStatus.UNPROCESSABLE_ENTITY, "unfamiliar-image"
+    title = "The image is unlike those that the model knows"
+
+    def __init__(self, familiarity: float, *, least: float) -> None:
+        super().__init__(
+            f"The image is unlike those that the model knows: its familiarity is {familiarity:.2g}, and {least:g} is "
+            "the least."
+        )
+        self.familiarity = familiarity
+        self.members = {"familiarity": familiarity}
 
 
 class InvalidParameter(ServiceError):

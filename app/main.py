@@ -131,7 +131,9 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
         run_timeout_s=settings.request_timeout_s,
         metrics=metrics,
     )
-    classifier = Classifier(intake=backend.intake, batcher=backend.batcher, explainer=explainer)
+    classifier = Classifier(
+        intake=backend.intake, batcher=backend.batcher, familiarity=backend.familiarity, explainer=explainer
+    )
     app.state.services = Services(
         settings=settings,
         lifecycle=lifecycle,

@@ -124,6 +124,10 @@ class Settings(BaseSettings):
     """Longest time that a decoder works on one image, in seconds; then it is killed"""
     max_decode_pixels: NonNegativeInt = 0
     """Pixels of large images decoded at once; 0: what fits a quarter of the available memory"""
+    unfamiliar: Literal["answer", "refuse"] = "answer"
+    """`refuse`: an image below the least familiarity gets 422, unless the request says otherwise; `answer`: labels"""
+    least_familiarity: Annotated[float, Field(ge=0, le=1)] = 0.05
+    """0 to 1: an image that is less familiar is unfamiliar. So is this share of the images that the model knows"""
     store: Annotated[str, Field(repr=False)] = "memory"  # it may carry a password
     """Where images and maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
     store_max_bytes: NonNegativeInt = 256 * 2**20

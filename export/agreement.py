@@ -4,14 +4,14 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from math import exp, lgamma, log, log1p
-from typing import Literal
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from app.bundle import Agreement
-from app.inference.engine import Engine
+from app.inference.engine import Engine, Outputs
 from app.inference.scoring import scores
 from export.images import Images
 from export.reference import normalised
@@ -21,6 +21,13 @@ from model.progress import bars
 BATCH = 8
 SIGNIFICANT = 0.001  # the probability that labels drawn at random seem to be right
 TIME_LIMIT_S = {"drawn": 60.0, "folder": 600.0}  # no further batch is begun after it
+
+
+class Both(NamedTuple):
+    """What both give for the same images, (images, numbers) each."""
+
+    expected: npt.NDArray[np.float32]  # of PyTorch: logits, or the embeddings of a network without a head
+    lean: Outputs  # of the lean graph
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,22 +40,17 @@ class Answers:
     guess: str = ""  # why they may be wrong: folders are numbers, whose order of classes is not known
 
 
-def answers(checkpoint: Checkpoint, images: Images, engine: Engine) -> Answers:
-    """Answers for the judged images, or for as many of them as TIME_LIMIT_S allows."""
-    expected, lean = of_both(checkpoint, images, engine, "logits")
-    labels, guess = _labels(images, expected.argmax(1))
-    return Answers(expected=expected, lean=lean, labels=labels, guess=guess)
+def answers(both: Both, images: Images) -> Answers:
+    """Of a network with a head."""
+    labels, guess = _labels(images, both.expected.argmax(1))
+    return Answers(expected=both.expected, lean=both.lean["logits"], labels=labels, guess=guess)
 
 
-def of_both(
-    checkpoint: Checkpoint, images: Images, engine: Engine, output: Literal["logits", "embedding"]
-) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-    """What PyTorch's network gives for the judged images, or for as many of them as TIME_LIMIT_S allows, and that
-    output of the lean graph: (images, numbers) each. A network without a head gives its embedding.
-    """
+def of_both(checkpoint: Checkpoint, images: Images, engine: Engine) -> Both:
+    """Of the judged images, or of as many of them as TIME_LIMIT_S allows."""
     end = time.monotonic() + TIME_LIMIT_S[images.source]
     expected: list[npt.NDArray[np.float32]] = []
-    lean: list[npt.NDArray[np.float32]] = []
+    lean: list[Outputs] = []
     with bars() as shown:
         for start in shown.track(range(0, len(images.judged), BATCH), description="comparing with fp32"):
             if lean and time.monotonic() > end:
@@ -56,8 +58,8 @@ def of_both(
             batch = images.judged[start : start + BATCH]
             with torch.inference_mode():
                 expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
-            lean.append(engine.run("classify", batch)[output])
-    return np.concatenate(expected), np.concatenate(lean)
+            lean.append(engine.run("classify", batch))
+    return Both(np.concatenate(expected), {name: np.concatenate([run[name] for run in lean]) for name in lean[0]})
 
 
 def _labels(images: Images, found: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64] | None, str]:

@@ -13,6 +13,7 @@ from app.bundle import (
     CLASSIFY_GRAPH,
     COMBINED_GRAPH,
     EXPLAIN_GRAPH,
+    FAMILIARITY,
     MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
@@ -28,10 +29,11 @@ from app.inference.engine import Engine
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
-from export.agreement import Answers, agreement, answers, chance
+from export.agreement import Answers, agreement, answers, chance, of_both
 from export.calibration import Uncalibrated, calibration, is_far
 from export.combine import combine
 from export.embeddings import likeness
+from export.familiarity import known_images
 from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import Images, drawn_images
@@ -103,8 +105,10 @@ def _fill(
             images = drawn_images(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
     model = model_for(checkpoint, precision, None if images is None else images.ranges)
     engine, shapes = write_graphs(folder, model, checkpoint, precision)
-    answered = answers(checkpoint, images, engine) if images and checkpoint.config.num_classes else None
-    alike = likeness(checkpoint, images, engine) if images and not checkpoint.config.num_classes else None
+    both = of_both(checkpoint, images, engine) if images else None
+    answered = answers(both, images) if both and images and checkpoint.config.num_classes else None
+    alike = likeness(both, images) if both and images and not checkpoint.config.num_classes else None
+    known = known_images(checkpoint, precision, given, engine, both)
     calibrated = _calibration(answered, checkpoint, required=calibrate) if answered else None
     if calibrate and calibrated:  # the lens has scores of the classes, and so the temperature
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
@@ -129,6 +133,7 @@ def _fill(
         agreement=agreement(answered, images, checkpoint) if images and answered else None,
         likeness=alike,
         calibration=calibrated,
+        familiarity=known.write(folder / FAMILIARITY) if known else None,
         known_answer=answer,
         inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},

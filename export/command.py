@@ -166,6 +166,11 @@ def measured(manifest: "Manifest") -> Iterator[str]:
         )
         if likeness.source == "drawn":
             yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
+    if known := manifest.familiarity:
+        yield (
+            f"It knows {known.pictures:,} images. The familiarity of another one is the share of {known.held_out:,} "
+            "held-out images that are less like them."
+        )
     if calibration := manifest.calibration:
         yield (
             f"Calibration error of the scores on {calibration.pictures} images: {calibration.error_before:.2%}, and "

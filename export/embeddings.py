@@ -5,19 +5,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from app.bundle import Likeness
-from app.inference.engine import Engine
-from export.agreement import of_both
+from export.agreement import Both
 from export.images import Images
-from model.checkpoints.checkpoint import Checkpoint
 
 FLOOR = 0.99  # of the mean cosine; with less, a third of the images have another nearest image
 
 
-def likeness(checkpoint: Checkpoint, images: Images, engine: Engine) -> Likeness:
-    """Of the judged images, or of as many of them as the time allows. Raises ValueError below FLOOR."""
-    exact, lean = (
-        F.normalize(torch.from_numpy(rows).double()) for rows in of_both(checkpoint, images, engine, "embedding")
-    )
+def likeness(both: Both, images: Images) -> Likeness:
+    """Raises ValueError below FLOOR."""
+    exact, lean = (F.normalize(torch.from_numpy(rows).double()) for rows in (both.expected, both.lean["embedding"]))
     cosines = (exact * lean).sum(1)
     if not cosines.mean() >= FLOOR:
         raise ValueError(

@@ -11,6 +11,12 @@ MapsId = Annotated[str | SkipJsonSchema[None], Field(examples=["rfQjy4XodVjlp0sA
 MapsPath = Annotated[str | SkipJsonSchema[None], Field(examples=["/attention/rfQjy4XodVjlp0sAFHEF_w"])]
 
 
+FamiliarityShare = Annotated[
+    float | SkipJsonSchema[None],
+    Field(examples=[0.43], description="the share of held-out images that are less familiar to the model"),
+]
+
+
 class ModelName(BaseModel):
     name: str = Field(examples=["shapes"])
     digest: str = Field(examples=["7ce40dda0241d756"])  # sha256 of the bundle's manifest

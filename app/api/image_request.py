@@ -17,11 +17,12 @@ from app.api.body.form import read_form
 from app.api.body.json_images import json_schema, read_json
 from app.api.description import not_null
 from app.api.disconnect import cancel_on_disconnect
+from app.api.familiar import BY_SETTINGS, Familiar
 from app.api.parameters import Given, P, check_names, read
 from app.api.representation import BINARY
 from app.api.services import Services
 from app.classifier import Image, Keep, Outcome, Processed
-from app.errors import DeadlineExceeded, ServiceError, UnsupportedType, UnusableImage
+from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
 from app.images.upload import Upload
@@ -135,15 +136,23 @@ class ImageRequest:
         return self.request.headers.get("content-type", "").split(";")[0].strip().lower()
 
     async def run(
-        self, images: Sequence[Image], *, keep: Keep, explain: Sequence[int] | None = None, success: str
+        self,
+        images: Sequence[Image],
+        *,
+        keep: Keep,
+        explain: Sequence[int] | None = None,
+        familiar: Familiar = BY_SETTINGS,
+        success: str,
     ) -> list[Outcome]:
         """Run the model on the images, in order, as `Classifier.process` does.
 
-        `success` counts the images that succeed in the metrics. Raises ClientDisconnect, and what admission raises.
+        `familiar` says which images are refused, and `success` counts the images that succeed in the metrics. Raises
+        InvalidParameter if no image can be refused, ClientDisconnect, and what admission raises.
         """
         services, state = self.services, RequestState.of(self.request.scope)
+        least = familiar.least(services.settings, services.bundle.manifest)
         try:
-            running = self._outcomes(images, keep=keep, explain=explain)
+            running = self._outcomes(images, keep=keep, explain=explain, least_familiarity=least)
             outcomes = await cancel_on_disconnect(self.request, running)
         except ClientDisconnect:
             services.metrics.images.labels("abandoned").inc(len(images))
@@ -152,6 +161,8 @@ class ImageRequest:
             outcomes = [_from_curl_d(*pair) for pair in zip(images, outcomes, strict=True)]
         for outcome in outcomes:
             services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()
+            if isinstance(outcome, Processed | UnfamiliarImage) and outcome.familiarity is not None:
+                services.metrics.familiarity.observe(outcome.familiarity)
             if isinstance(outcome, Processed) and services.scoring.labels:
                 services.metrics.answered(*services.scoring.best(outcome.logits))
         if access_log.isEnabledFor(logging.INFO):
@@ -175,7 +186,7 @@ class ImageRequest:
         later = iter(await asyncio.gather(*(self._large(image, **how) for image in large)) if large else ())
         return [next(later) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
 
-    async def _large(self, image: Image, **how: Any) -> Outcome:
+    async def _large(self, image: Image, *, least_familiarity: float, **how: Any) -> Outcome:
         """The outcome of an image that turned out to be large. It has left admission while it is decoded, so that small
         images are not refused for it, and nothing is learned from its time.
         """
@@ -185,7 +196,7 @@ class ImageRequest:
             return decoded
         try:
             with self.services.admission.admit(1, deadline=how["deadline"]):
-                of_decoded = await self.services.classifier.process(decoded, **how)
+                of_decoded = await self.services.classifier.process(decoded, least_familiarity=least_familiarity, **how)
         except ServiceError as refusal:
             return refusal
         assert not isinstance(of_decoded, LargeImage)

@@ -57,9 +57,9 @@ def check_names(given: Sequence[str], known: Collection[str], request: Request) 
     """Raises InvalidParameter for a name that is not known, or is there twice."""
     for name in given:
         if name not in known:
-            raise _refused(name, unknown(name, known, of=_call(request)))
+            raise refused(name, unknown(name, known, of=_call(request)))
         if given.count(name) > 1:
-            raise _refused(name, f"{name} is given {given.count(name)} times: give it once.")
+            raise refused(name, f"{name} is given {given.count(name)} times: give it once.")
 
 
 def unknown(name: str, known: Collection[str], *, of: str, kind: str = "parameter") -> str:
@@ -69,7 +69,7 @@ def unknown(name: str, known: Collection[str], *, of: str, kind: str = "paramete
     return f"{named} is not a {kind} of {of}{is_meant(name, known) or takes}"
 
 
-def _refused(name: str, detail: str) -> InvalidParameter:
+def refused(name: str, detail: str) -> InvalidParameter:
     errors: list[dict[str, Any]] = [{"parameter": name[:64], "detail": detail}]
     return InvalidParameter(detail).saying(errors=errors)
 

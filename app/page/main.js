@@ -13,6 +13,7 @@ import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
 import { showSamples } from "./samples.js";
+import { unlike } from "./sentence.js";
 import { State } from "./state.js";
 import { showTabs } from "./tabs.js";
 import { explainTerms } from "./terms.js";
@@ -71,12 +72,15 @@ async function main() {
     labelled = id;
     const likely = [...predictions].sort((a, b) => b.score - a.score); // a report has its own label first
     labels.show(likely);
+    byId("unfamiliar").textContent = "";
     controls.likely = likely;
   }
 
-  function choose({ id, predictions = [], image }) {
+  function choose({ id, predictions = [], image, familiarity = 1 }) {
     heatmap.reserve(image);
     label(id, predictions);
+    if (familiarity < model.least_familiarity)
+      byId("unfamiliar").textContent = unlike(shape.familiarity.pictures, familiarity);
     state.set({ id, label: "", against: "", ...(!state.values.id && { tab: "answer" }) });
   }
 

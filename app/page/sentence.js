@@ -42,6 +42,11 @@ export function cropped({ image: [width, height], crop_box: [left, top, right, b
   return seen > 0.995 ? "" : `The model saw ${Math.round(100 * seen)} % of this image. The rest was cropped away.`;
 }
 
+/** Said of an image that is less familiar than most of the `count` images that the model knows. */
+export const unlike = (count, familiarity) =>
+  `This image is unlike the ${count} images that the model was shown: it is less familiar than ` +
+  `${Math.floor(100 * (1 - familiarity))} % of them. Its labels may mean nothing.`;
+
 const placeOf = (layer) => (layer === "mean" ? "on average over the layers" : `in layer ${layer}`);
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);

@@ -23,6 +23,7 @@ from app.telemetry.top_labels import TopLabels
 STAGES: tuple[Stage, ...] = get_args(Stage)
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 SCORES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1.0)
+SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LOOP_INTERVAL_S = 0.25
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other method counts as OTHER
@@ -53,6 +54,9 @@ class Metrics:
         self._images_by_label = counter("vit_top_labels", "Images by their most likely label", ["label"])
         self._top_scores = Histogram(
             "vit_top_score", "Score of an image's most likely label", buckets=SCORES, registry=registry
+        )
+        self.familiarity = Histogram(
+            "vit_familiarity", "Familiarity of an image, refused or not", buckets=SHARES, registry=registry
         )
         stage_seconds = seconds("vit_stage_seconds", "Time of an image in a stage", ["stage"])
         self._stages = {stage: stage_seconds.labels(stage) for stage in STAGES}

@@ -80,7 +80,7 @@ class Client:
         self._http.close()
 
     def classify(self, image: Source, **parameters: Any) -> Answer:
-        """`parameters` are top_k, threshold and attention of POST /classify."""
+        """`parameters` are top_k, threshold, attention, unfamiliar and least_familiarity of POST /classify."""
         return _only(self.classify_all([image], **parameters))
 
     def classify_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
@@ -88,7 +88,7 @@ class Client:
         return self._each("/classify", is_classified, images, parameters)
 
     def embed(self, image: Source, **parameters: Any) -> Answer:
-        """`parameters` are normalize and attention of POST /embed."""
+        """`parameters` are normalize, attention, unfamiliar and least_familiarity of POST /embed."""
         return _only(self.embed_all([image], **parameters))
 
     def embed_all(self, images: Sequence[Source], **parameters: Any) -> Answer:

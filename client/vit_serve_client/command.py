@@ -83,6 +83,8 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
         manifest = bulk.model.manifest
         if options.least_sure and not manifest.labels:
             raise OtherRun("--least-sure is for models with labels")
+        if options.least_familiar and not manifest.familiarity:
+            raise OtherRun("--least-familiar is for models that know their images, and this one does not")
         output.begin(bulk.model, labels=max(1, min(options.top_k, len(manifest.labels))))
         if in_one_file:
             vectors = Vectors(options.embeddings, length=manifest.features)
@@ -111,13 +113,18 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
         if vectors:
             vectors.finish(output.named())
         output.finish()
-        if options.least_sure:
-            count, folder = options.least_sure
-            scores = {image: best.score for image in images if (best := output.best.get(image))}
-            least = nsmallest(count, scores, key=scores.__getitem__)
+        scores = {image: best.score for image, best in output.best.items() if best}
+        for what, copies, numbers in (
+            ("least sure: {} in {}, with scores up to {:.2g}", options.least_sure, scores),
+            ("least familiar: {} in {}, with familiarity up to {:.2g}", options.least_familiar, output.familiarity),
+        ):
+            if not copies:
+                continue
+            count, folder = copies
+            least = nsmallest(count, filter(numbers.__contains__, images), key=numbers.__getitem__)
             _copy(bulk, least, folder, root, concurrency=options.concurrency)
             if least:
-                tell(f"least sure: {len(least)} in {folder}, with scores up to {scores[least[-1]]:.2g}")
+                tell(what.format(len(least), folder, numbers[least[-1]]))
     return _outcome(options, images, output, sent=len(left))
 
 

@@ -42,6 +42,13 @@ def parser() -> argparse.ArgumentParser:
         help="copy the N images with the lowest scores, with their heatmaps",
     )
     add(
+        "--least-familiar",
+        nargs=2,
+        action=_Copies,
+        metavar=("N", "FOLDER"),
+        help="copy the N images that are least like those that the model knows, with their heatmaps",
+    )
+    add(
         "--part",
         type=_part,
         default=(0, 1),

@@ -13,7 +13,7 @@ from typing import BinaryIO, NamedTuple
 
 from vit_serve_client import parquet
 from vit_serve_client.client import Answer
-from vit_serve_client.rows import Csv, JsonLines, Row, Text
+from vit_serve_client.rows import ALL, PLAIN, Csv, JsonLines, Row, Text
 
 SUFFIXES = ".csv", ".jsonl", ".parquet"
 
@@ -36,11 +36,13 @@ class Entry(NamedTuple):
     image: str
     labels: int
     best: Best | None  # None if the image could not be used
+    familiarity: float | None
     model: str
 
 
 class Output:
-    """`best` has every image in the order of the file; None for one that could not be used.
+    """`best` has every image in the order of the file; None for one that could not be used. `familiarity` has those
+    whose familiarity the model tells.
 
     A Parquet file cannot grow. Until `finish`, its rows are JSON Lines in a file beside it.
     """
@@ -66,6 +68,7 @@ class Output:
             data = self._path.read_bytes().decode("latin-1") if self._path else ""  # a byte is a character
             self._finished = ""  # rows that are in the Parquet file alone
             if self._parquet and self._parquet.exists() and not data:
+                self._text.columns = parquet.columns(self._parquet)
                 data = self._finished = "".join(map(self._text.line, parquet.rows(self._parquet)))
             self._entries = _entries(self._text, data)
         except BlockingIOError:
@@ -75,6 +78,7 @@ class Output:
             self.close()
             raise ValueError(f"{path} exists, and this program has not written it") from None
         self.best = {entry.image: entry.best for entry in self._entries}
+        self.familiarity = {e.image: e.familiarity for e in self._entries if e.familiarity is not None}
 
     def named(self) -> list[str]:
         """The images that could be used."""
@@ -96,25 +100,29 @@ class Output:
         if self._path:
             self._file.truncate(length)
         if not length:
+            self._text.columns = ALL if model.manifest and model.manifest.familiarity else PLAIN
             self._write(self._text.header)
 
     def write(self, image: str, result: Answer) -> None:
         """A row per label, the best first; a row with `error` for an image that could not be used; and a row without
         label for one whose model has no labels.
         """
-        model, id, error = self._model, result.id, result.error
+        id, error = result.id, result.error
+        of_image = self._model, (error or result).familiarity
         rows = [
-            Row(image, rank, one.label, one.index, one.score, id, None, model)
+            Row(image, rank, one.label, one.index, one.score, id, None, *of_image)
             for rank, one in enumerate(() if error else result.predictions or (), 1)
-        ] or [Row(image, None, None, None, None, id, error.detail if error else None, model)]
+        ] or [Row(image, None, None, None, None, id, error.detail if error else None, *of_image)]
         self._write("".join(map(self._text.line, rows)))
         self.best[image] = _best(rows[0])
+        if rows[0].familiarity is not None:
+            self.familiarity[image] = rows[0].familiarity
 
     def finish(self) -> None:
         """Once no image is left to be sent."""
         if self._path and self._parquet:
             data = self._path.read_bytes().decode()
-            parquet.write_rows(self._parquet, (row for _, row in self._text.rows(data)))
+            parquet.write_rows(self._parquet, self._text.columns, (row for _, row in self._text.rows(data)))
             self._path.unlink()
 
     def close(self) -> None:
@@ -141,5 +149,5 @@ def _entries(text: Text, data: str) -> list[Entry]:
         if entries and entries[-1].image == row.image:
             entries[-1] = entries[-1]._replace(end=end, labels=entries[-1].labels + 1)
         else:
-            entries.append(Entry(end, row.image, 1, _best(row), row.model))
+            entries.append(Entry(end, row.image, 1, _best(row), row.familiarity, row.model))
     return entries

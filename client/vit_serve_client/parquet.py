@@ -6,7 +6,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vit_serve_client.rows import Row
+from vit_serve_client.rows import COLUMNS, Row
 
 if TYPE_CHECKING:
     import pyarrow
@@ -34,20 +34,32 @@ def part_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.part")
 
 
-def write_rows(path: Path, rows: Iterable[Row]) -> None:
+def write_rows(path: Path, columns: Sequence[str], rows: Iterable[Row]) -> None:
     import pyarrow
 
     text, number = pyarrow.string(), pyarrow.int32()
-    types = text, number, text, number, pyarrow.float64(), text, text, text
-    schema = pyarrow.schema([*zip(Row._fields, types, strict=True)])
+    real = pyarrow.float64()
+    types = text, number, text, number, real, text, text, text, real
+    schema = pyarrow.schema([*zip(columns, types, strict=False)])
     left = iter(rows)
-    batches = iter(lambda: [row._asdict() for row in islice(left, BATCH)], [])
+    batches = iter(lambda: [dict(zip(columns, row, strict=False)) for row in islice(left, BATCH)], [])
     _write(path, schema, (pyarrow.RecordBatch.from_pylist(batch, schema) for batch in batches))
 
 
+def columns(path: Path) -> tuple[str, ...]:
+    """Of the rows in a file. Raises ValueError for a file of something else."""
+    from pyarrow.parquet import ParquetFile
+
+    with ParquetFile(path) as file:  # pyarrow.ArrowInvalid is a ValueError
+        names = tuple(file.schema_arrow.names)
+    if names not in COLUMNS:
+        raise ValueError
+    return names
+
+
 def rows(path: Path) -> Iterator[Row]:
-    """Raises ValueError for a file of something else."""
-    return (Row(*values) for values in _columns(path, Row._fields))
+    """Raises as `columns`."""
+    return (Row(*values) for values in _columns(path, columns(path)))
 
 
 def write_vectors(path: Path, images: Sequence[str], vectors: Path, length: int) -> None:
@@ -70,7 +82,7 @@ def write_vectors(path: Path, images: Sequence[str], vectors: Path, length: int)
 
 
 def vectors(path: Path) -> Iterator[tuple[str, list[float]]]:
-    """Each image with its embedding. Raises as `rows`."""
+    """Each image with its embedding. Raises ValueError for a file of something else."""
     return ((image, embedding) for image, embedding in _columns(path, ("image", "embedding")))
 
 
@@ -87,7 +99,7 @@ def _write(path: Path, schema: "pyarrow.Schema", batches: "Iterable[pyarrow.Reco
 def _columns(path: Path, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     from pyarrow.parquet import ParquetFile
 
-    with ParquetFile(path) as file:  # pyarrow.ArrowInvalid is a ValueError
+    with ParquetFile(path) as file:
         if file.schema_arrow.names != [*names]:
             raise ValueError
         for batch in file.iter_batches(BATCH):

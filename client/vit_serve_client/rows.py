@@ -21,12 +21,21 @@ class Row(NamedTuple):
     id: str | None
     error: str | None  # why the image could not be used
     model: str
+    familiarity: float | None = None  # of the image, where the model knows its images; 0 to 1
+
+
+ALL: tuple[str, ...] = Row._fields
+PLAIN = ALL[:-1]  # of models that do not know their images
+COLUMNS = PLAIN, ALL  # that an output may have
 
 
 class Text(Protocol):
     """How rows are written."""
 
-    header: str
+    columns: tuple[str, ...]  # of COLUMNS; `rows` sets those that it finds
+
+    @property
+    def header(self) -> str: ...
 
     def line(self, row: Row) -> str: ...
 
@@ -38,38 +47,47 @@ class Text(Protocol):
 
 
 class Csv:
-    header = ",".join(Row._fields) + "\n"
-
     def __init__(self, *, no_formulas: bool = False) -> None:
         """`no_formulas` sets ' before cells that begin as formulas."""
         self._no_formulas = no_formulas
+        self.columns = PLAIN
+
+    @property
+    def header(self) -> str:
+        return _header(self.columns)
 
     def line(self, row: Row) -> str:
         r"""csv.writer leaves \r without quotes before Python 3.13."""
-        cells = ("" if cell is None else str(cell) for cell in row)
+        cells = ("" if cell is None else str(cell) for cell in row[: len(self.columns)])
         texts = (f"'{cell}" if self._no_formulas and _FORMULA.match(cell) else cell for cell in cells)
         quoted = ('"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text for text in texts)
         return ",".join(quoted) + "\n"
 
     def rows(self, data: str) -> Iterator[tuple[int, Row]]:
-        if self.header.startswith(data):
+        if any(_header(columns).startswith(data) for columns in COLUMNS):
             return
-        if not data.startswith(self.header):
+        found = [columns for columns in COLUMNS if data.startswith(_header(columns))]
+        if not found:
             raise ValueError
+        (self.columns,) = found
         lines = io.StringIO(data)
         lines.seek(len(self.header))
         for cells in csv.reader(lines):
             end = lines.tell()
-            if len(cells) != len(Row._fields) or data[end - 1] != "\n":
+            if len(cells) != len(self.columns) or data[end - 1] != "\n":
                 if end < len(data):
                     raise ValueError
                 return
             texts = (cell.removeprefix("'") if self._no_formulas else cell for cell in cells)
-            image, rank, label, index, score, id, error, model = (
+            image, rank, label, index, score, id, error, model, *familiarity = (
                 text.encode("latin-1").decode(errors="surrogateescape") for text in texts
             )
             numbers = int(rank) if rank else None, label, int(index) if index else None, float(score) if score else None
-            yield end, Row(image, *numbers, id, error or None, model)
+            yield end, Row(image, *numbers, id, error or None, model, *(float(n) if n else None for n in familiarity))
+
+
+def _header(columns: tuple[str, ...]) -> str:
+    return ",".join(columns) + "\n"
 
 
 class JsonLines:
@@ -79,8 +97,11 @@ class JsonLines:
 
     header = ""
 
+    def __init__(self) -> None:
+        self.columns = PLAIN
+
     def line(self, row: Row) -> str:
-        return json.dumps(row._asdict()) + "\n"
+        return json.dumps(dict(zip(self.columns, row, strict=False))) + "\n"
 
     def rows(self, data: str) -> Iterator[tuple[int, Row]]:
         end = 0
@@ -89,6 +110,10 @@ class JsonLines:
             if not line.endswith("\n"):
                 return
             try:
-                yield end, Row(**json.loads(line))
+                cells = json.loads(line)
+                self.columns = tuple(cells)
             except TypeError:
                 raise ValueError from None
+            if self.columns not in COLUMNS:
+                raise ValueError
+            yield end, Row(**cells)

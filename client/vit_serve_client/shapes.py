@@ -14,7 +14,8 @@ def is_problem(answer: dict[str, Any]) -> bool:
     """Gives it a detail if it has none, as of the balancers."""
     answer.setdefault("detail", answer["title"])
     known = _is_text(answer["type"]) and answer["type"].startswith(PROBLEM) and isinstance(answer["status"], int)
-    return bool(known and _is_text(answer["title"]) and answer["title"] and _is_text(answer["detail"]))
+    said = _is_text(answer["title"]) and answer["title"] and _is_text(answer["detail"])
+    return bool(known and said and _has_familiarity(answer))
 
 
 def is_model(answer: dict[str, Any]) -> bool:
@@ -45,7 +46,11 @@ def is_embedded(result: dict[str, Any]) -> bool:
 def _is_result(result: dict[str, Any], is_known: Callable[[dict[str, Any]], bool]) -> bool:
     if result.get("error") is not None:
         return is_problem(result["error"])
-    return (result.get("id") is None or _is_text(result["id"])) and is_known(result)
+    return (result.get("id") is None or _is_text(result["id"])) and _has_familiarity(result) and is_known(result)
+
+
+def _has_familiarity(answer: dict[str, Any]) -> bool:
+    return answer.get("familiarity") is None or math.isfinite(answer["familiarity"])
 
 
 def _is_text(value: object) -> bool:

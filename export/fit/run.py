@@ -8,6 +8,7 @@ from pathlib import Path
 from shlex import quote
 
 from export.fit.dataset import Dataset, read_dataset
+from export.fit.known import known_images
 from export.fit.labelled import Listing
 from export.fit.listing import list_images
 from export.fit.methods import Recipe, learn, of_crops
@@ -105,6 +106,7 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
         figures=images | fitted.figures,
         recipe={**fitted.recipe, "checkpoint": source.name},
         history=tuple(dataclasses.asdict(point) for point in fitted.history),
+        known=known_images(fitted, dataset, source.preprocessing),
     )
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.benchmarks.page import write_pages
 from lab.benchmarks.record import Rows, write_record
 from lab.benchmarks.rounds import table
-from lab.real import calibration, doubt, intake, maps, precision
+from lab.real import calibration, doubt, intake, maps, precision, unknown
 from lab.real.data import Data, make
 
 EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
@@ -20,6 +20,7 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "intake": intake.measure,
     "calibration": calibration.measure,
     "doubt": doubt.measure,
+    "unknown": unknown.measure,
 }
 FOLDER = Path(__file__).parent
 

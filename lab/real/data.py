@@ -48,6 +48,7 @@ class Data:
     network: Path  # a checkpoint as transformers saves it
     photos: Path  # 53 JPEGs
     stamps: dict[str, list[Path]]  # the files of each part, train and test, whose folders are labels: 197 in all
+    drawings: list[Path]  # stamps that are no photographs
 
 
 def make(folder: Path) -> Data:
@@ -55,7 +56,12 @@ def make(folder: Path) -> Data:
     _network(folder)
     _images(folder)
     stamps = {part: sorted((folder / "stamps" / part).glob("*/*.jpg")) for part in ("train", "test")}
-    return Data(network=folder / "network", photos=folder / "photos", stamps=stamps)
+    return Data(
+        network=folder / "network",
+        photos=folder / "photos",
+        stamps=stamps,
+        drawings=sorted((folder / "drawings").iterdir()),
+    )
 
 
 def _network(folder: Path) -> None:
@@ -99,6 +105,11 @@ def _images(folder: Path) -> None:
             target.mkdir(parents=True)
             for file in chosen:
                 _on_white(file).save(target / f"{file.stem}.jpg", quality=92)
+    drawn = [file for file in sorted((shares / "tuxpaint/stamps").rglob("*.png"))
+             if any(word in str(file) for word in DRAWN)]  # fmt: skip
+    (folder / "drawings").mkdir()
+    for number, file in enumerate(drawn):
+        _on_white(file).save(folder / "drawings" / f"{number:03}.jpg", quality=92)
     (folder / "photos").mkdir()
     photos = [file for file in sorted(shares.rglob("*.jpg"))
               if not file.is_symlink() and file.stat().st_size > SMALLEST_PHOTO]  # fmt: skip

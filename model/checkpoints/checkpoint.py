@@ -8,6 +8,8 @@ from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from model.vit import VisionTransformer  # needs PyTorch, which takes seconds to import
 
 MOST_NAMED = 8  # in a message
@@ -55,9 +57,18 @@ class Description:
     history: tuple[dict[str, Any], ...] = ()  # JSON: the points of its curves
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KnownImages:
+    """What the head reads of images like those that the model is for, float32 (N, F) each."""
+
+    learned: "Tensor"  # of images that changed the weights before the head; none if these are frozen
+    held_out: "Tensor"  # of others
+
+
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Description):
     model: "VisionTransformer"  # in eval mode
+    known: KnownImages | None = None
 
 
 def first_few(names: Sequence[str], *, separator: str = ", ") -> str:

@@ -47,6 +47,7 @@ def load_checkpoint(
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
     tensors = {**family.tensors(source.tensors(), description), **head}
+    known = native.take_known(tensors, description) if family is native else None
     model = VisionTransformer(description.config)
     check_values(tensors, model.state_dict(), source)
     try:
@@ -61,7 +62,7 @@ def load_checkpoint(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
             f" {LEFT_OUT}"
         )
-    return Checkpoint(**vars(description), model=model.eval())
+    return Checkpoint(**vars(description), model=model.eval(), known=known)
 
 
 def describe_checkpoint(

@@ -80,6 +80,7 @@ def finetune(
         model=learned.cpu(),
         history=history,
         left_out=left_out,
+        features=runs.features if choice.rate is None else None,
         recipe={"method": "finetune", **asdict(taken), "rate": choice.rate, "tried": tried},
     )
 

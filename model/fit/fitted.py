@@ -22,6 +22,7 @@ class Point:
 class Fitted:
     model: VisionTransformer  # in eval mode, on the CPU, with its new head, or without one
     history: tuple[Point, ...]  # empty where nothing is learned step by step
+    features: Tensor | None = None  # of the images to learn from, (N, F), where only the head has learned
     recipe: dict[str, Any]  # for JSON: the method, every field of its recipe, and what a search chose
     left_out: Tensor | None = None  # (N, C): logits of each image to learn from by the probe of all others
     figures: dict[str, float] = field(default_factory=dict)  # what the method alone can measure

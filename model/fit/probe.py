@@ -31,12 +31,14 @@ def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples
     check_sizes(preprocessing, train)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     network.to(best_device())
-    head, hardness = fit_head(network, features(network, train, preprocessing), train.classes)
+    read = features(network, train, preprocessing)
+    head, hardness = fit_head(network, read, train.classes)
     chosen = {"pool": network.config.pool, "strength": head.strength, "temperature": hardness}
     return Fitted(
         model=network.cpu(),
         history=(),
         left_out=head.left_out / hardness,
+        features=read,
         figures={"left_out_accuracy": measured(head.left_out, train.classes).accuracy},
         recipe={"method": "probe", **asdict(recipe), **chosen},
     )

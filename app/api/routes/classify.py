@@ -6,7 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from app.api.answers import FailedResult, ImageInfo, MapsId, MapsPath, ModelName
+from app.api.answers import FailedResult, FamiliarityShare, ImageInfo, MapsId, MapsPath, ModelName
+from app.api.familiar import Familiar
 from app.api.image_request import KEEP, Attention, ImageRequest, image_request
 from app.api.image_results import aside_if_many, results
 from app.api.route import CheckedRoute
@@ -18,7 +19,7 @@ from app.errors import NoClasses
 from app.inference.scoring import TOP_K, Prediction
 
 
-class ClassifyParameters(BaseModel):
+class ClassifyParameters(Familiar):
     top_k: Annotated[
         int | None,
         Field(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`"),
@@ -31,10 +32,11 @@ class ClassifyParameters(BaseModel):
 
 
 class Result(BaseModel):
-    """One image. `id` and `attention` are there when it was kept."""
+    """One image. `id` and `attention` are there when it was kept, `familiarity` when the model knows its images."""
 
     id: MapsId = None
     predictions: list[Prediction]
+    familiarity: FamiliarityShare = None
     attention: MapsPath = None
     image: ImageInfo
 
@@ -63,7 +65,8 @@ async def classify(request: Request) -> ClassifyResponse:
         raise NoClasses
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(ClassifyParameters, max_images=services.settings.max_images_per_request)
-    outcomes = await brought.run(images, keep=KEEP[parameters.attention], success="classified")
+    keep = KEEP[parameters.attention]
+    outcomes = await brought.run(images, keep=keep, familiar=parameters, success="classified")
     top_k, threshold = parameters.top_k, parameters.threshold
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0
@@ -72,6 +75,7 @@ async def classify(request: Request) -> ClassifyResponse:
         return Result(
             id=image.id,
             predictions=services.scoring.rank(image.logits, top_k=top_k, threshold=threshold),
+            familiarity=image.familiarity,
             attention=services.attention_path(image.id),
             image=info,
         )

@@ -7,7 +7,8 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.answers import FailedResult, ImageInfo, MapsId, MapsPath, ModelName
+from app.api.answers import FailedResult, FamiliarityShare, ImageInfo, MapsId, MapsPath, ModelName
+from app.api.familiar import Familiar
 from app.api.image_request import KEEP, Attention, ImageRequest, image_request
 from app.api.image_results import refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
@@ -18,16 +19,17 @@ from app.door.paths import EMBED
 from app.door.problems import problems
 
 
-class EmbedParameters(BaseModel):
+class EmbedParameters(Familiar):
     normalize: Annotated[bool, Field(description="Divide each embedding by its Euclidean norm")] = False
     attention: Attention = False
 
 
 class Embedded(BaseModel):
-    """One image. `id` and `attention` are there when it was kept."""
+    """One image. `id` and `attention` are there when it was kept, `familiarity` when the model knows its images."""
 
     id: MapsId = None
     embedding: list[float] = Field(description="what the head reads, after the final norm and pooling")
+    familiarity: FamiliarityShare = None
     attention: MapsPath = None
     image: ImageInfo
 
@@ -57,7 +59,8 @@ async def embed(request: Request) -> Any:
     services = services_of(request)
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(EmbedParameters, max_images=services.settings.max_images_per_request)
-    outcomes = await brought.run(images, keep=KEEP[parameters.attention], success="embedded")
+    keep = KEEP[parameters.attention]
+    outcomes = await brought.run(images, keep=keep, familiar=parameters, success="embedded")
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):
@@ -69,6 +72,7 @@ async def embed(request: Request) -> Any:
         return Embedded(
             id=image.id,
             embedding=_embedding(image, normalize=parameters.normalize).tolist(),
+            familiarity=image.familiarity,
             attention=services.attention_path(image.id),
             image=info,
         )

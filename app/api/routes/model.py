@@ -29,6 +29,7 @@ class ModelResponse(BaseModel):
     manifest: PublicManifest
     provider: str  # what really runs the model: OpenVINO, or an execution provider of ONNX Runtime
     computes_in: Precision  # the numbers in which the blocks are really computed
+    least_familiarity: float  # of this process: an image below it is unfamiliar
     max_batch: int
     best_batch: dict[Graph, int]  # largest number of images run at once, by graph
     latency: list[BatchLatency]
@@ -62,6 +63,7 @@ async def model(request: Request) -> ModelResponse:
         manifest=PublicManifest.model_construct(**dict(services.bundle.manifest)),
         provider=model.engine.provider,
         computes_in=model.engine.computes_in,
+        least_familiarity=services.settings.least_familiarity,
         max_batch=model.max_batch,
         best_batch={graph: model.best_batch(graph) for graph in get_args(Graph)},
         latency=model.latency(),

@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, KnownImages
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, State
@@ -19,6 +19,8 @@ from model.preprocessing import Preprocessing
 
 FAMILY = "vit-serve"
 HEADS = {"head": NOTHING}
+LEARNED, HELD_OUT = "known.learned", "known.held_out"  # embeddings of images, beside the weights
+AS_LEARNED = {"name", "num_classes", "score"}  # facts that change no embedding
 STORED = ("name", "labels", "wordnet", "score", "figures", "recipe", "history")  # as they are
 
 
@@ -68,12 +70,22 @@ def tensors(state: State, description: Description) -> State:
     return state
 
 
+def take_known(state: State, description: Description) -> KnownImages | None:
+    """Take the embeddings of images out of the tensors. None if there are none, or facts set by hand change them."""
+    learned, held_out = state.pop(LEARNED, None), state.pop(HELD_OUT, None)
+    if held_out is None or description.overrides.keys() - AS_LEARNED:
+        return None
+    return KnownImages(learned=held_out[:0] if learned is None else learned, held_out=held_out)
+
+
 def save(checkpoint: Checkpoint, path: Path) -> None:
     """Write the file that this module loads, whole or not at all. Raises OSError, such as for a full disk."""
     stated = {name: getattr(checkpoint, name) for name in STORED}
     stated["config"] = checkpoint.model.config.to_json()
     stated["preprocessing"] = checkpoint.preprocessing.to_json()
     state = {key: tensor.contiguous() for key, tensor in checkpoint.model.state_dict().items()}
+    if checkpoint.known:
+        state |= {LEARNED: checkpoint.known.learned, HELD_OUT: checkpoint.known.held_out}
     with replacing(path) as temporary:
         try:
             save_file(state, temporary, metadata={FAMILY: json.dumps(stated)})

@@ -125,6 +125,26 @@ def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_p
     assert sent == [("/classify", [b"4.png", b"5.png"])]
 
 
+def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_it(service, images, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="--least-familiar is for models that know their images"):
+        run(service, images, "--least-familiar", "2", "x")
+    service.model["manifest"]["familiarity"] = {"pictures": 9}
+    service.answers["/model"] = as_json(service.model)
+
+    def outcome(image):
+        familiarity = abs(int(image[:1]) - 4.2) / 10
+        if image == b"4.png":
+            return {"error": {**problem(422, "unfamiliar-image"), "familiarity": familiarity}}
+        return {**service.result(image), "familiarity": familiarity}
+
+    service.answers["/classify"] = outcome
+    assert run(service, images, "--least-familiar", "2", str(tmp_path / "odd"))[0] == 1
+    assert f"least familiar: 2 in {tmp_path}/odd, with familiarity up to 0.08\n" in capsys.readouterr().err
+    assert {path.name for path in (tmp_path / "odd").iterdir()} == {"4.png", "5.png"}
+    with (images.parent / "out.csv").open(newline="") as file:
+        assert {row["familiarity"] for row in csv.DictReader(file)} == {str(abs(i - 4.2) / 10) for i in range(10)}
+
+
 def test_parts_share_the_images(service, images, tmp_path):
     """One of a single image is empty."""
     for source, count in ((images, 3), (images / "0.png", 2)):

@@ -135,3 +135,30 @@ def test_parquet_is_written_at_the_end_and_gone_on_with(tmp_path):
         ("bad.png", None, None, PROBLEM.error.detail),
         ("d.png", 1, "a, b", None),
     ]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_a_model_that_knows_its_images_has_a_column_more(tmp_path, suffix):
+    """An output without it, of an earlier version of this program, stays without."""
+    if suffix == ".parquet":
+        pytest.importorskip("pyarrow")
+    knowing = Answer(MODEL, manifest=Answer(familiarity=Answer(pictures=9)))
+    refused = Answer(error=Answer(PROBLEM.error, familiarity=0.01))
+    path = tmp_path / f"out{suffix}"
+    for images in (("a.png", Answer(result("a"), familiarity=0.5)), ("b.png", refused)), (("c.png", PROBLEM),):
+        with closing(Output(path)) as output:
+            output.begin(knowing, labels=1)
+            for image, of_image in images:
+                output.write(image, of_image)
+            output.finish()
+    with closing(Output(path)) as output:
+        assert output.familiarity == {"a.png": 0.5, "b.png": 0.01}
+        assert output.best == {"a.png": ("a", 1.0), "b.png": None, "c.png": None}
+    older = tmp_path / f"older{suffix}"
+    for image in ("a.png", "b.png"):
+        with closing(Output(older)) as output:
+            output.begin(MODEL if image == "a.png" else knowing, labels=1)
+            output.write(image, Answer(result("a"), familiarity=0.5))
+            output.finish()
+    with closing(Output(older)) as output:
+        assert (output.familiarity, [*output.best]) == ({}, ["a.png", "b.png"])

@@ -10,7 +10,7 @@ import torch
 from app.inference.scoring import scores
 from export import agreement as asking
 from export import images
-from export.agreement import Answers, agreement, answers
+from export.agreement import Answers, agreement, answers, of_both
 from export.image_spec import image_spec
 from export.images import JUDGED, RANGES, drawn_images
 from export.reference import normalised
@@ -39,9 +39,13 @@ def drawn(labels):
     return drawn_images(image_spec(toy_checkpoint().preprocessing), labels=labels)
 
 
+def answered(checkpoint, images, *, wrong):
+    return answers(of_both(checkpoint, images, Torch(checkpoint, wrong=wrong)), images)
+
+
 def measure(checkpoint, *, wrong):
     compared = drawn(checkpoint.labels)
-    return agreement(answers(checkpoint, compared, Torch(checkpoint, wrong=wrong)), compared, checkpoint)
+    return agreement(answered(checkpoint, compared, wrong=wrong), compared, checkpoint)
 
 
 def test_an_image_with_another_label_counts_as_one_of_all():
@@ -66,9 +70,9 @@ def test_numbered_folders_are_read_in_the_order_that_fits():
     """The labels of torchvision's order, as a model that is always right sees them."""
     toy = toy_checkpoint()
     given = drawn(toy.labels)
-    right = answers(toy, given, Torch(toy, wrong=1000)).expected.argmax(1)
+    right = answered(toy, given, wrong=1000).expected.argmax(1)
     orders = {"by their numbers": (right + 1) % 7, "by their names as text": right}
-    found = answers(toy, dataclasses.replace(given, labels=(right + 1) % 7, orders=orders), Torch(toy, wrong=1000))
+    found = answered(toy, dataclasses.replace(given, labels=(right + 1) % 7, orders=orders), wrong=1000)
     assert found.labels.tolist() == right.tolist()
     shares = "read by their numbers, 0.00% of them are right; by their names as text, 100.00% of them are right."
     assert f"{shares} So they are probably to be read by their names as text." in found.guess

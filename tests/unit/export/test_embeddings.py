@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from export.agreement import of_both
 from export.embeddings import likeness
 from export.image_spec import image_spec
 from export.images import drawn_images
@@ -28,10 +29,14 @@ class Torch:
 def test_embeddings_are_compared_and_a_bundle_that_is_far_off_is_refused():
     toy = toy_checkpoint(num_classes=0)
     images = drawn_images(image_spec(toy.preprocessing), labels=())
-    same, near = (likeness(toy, images, Torch(toy, noise=noise)) for noise in (0, 0.1))
+
+    def measure(noise):
+        return likeness(of_both(toy, images, Torch(toy, noise=noise)), images)
+
+    same, near = measure(0), measure(0.1)
     assert (same.pictures, same.neighbours) == (96, 1)
     assert same.cosine_least == pytest.approx(1)
     assert near.cosine_least < near.cosine_mean == pytest.approx(0.995, abs=0.001)
     assert near.neighbours < 1
     with pytest.raises(ValueError, match=r"mean cosine of 0\.9.* 0\.99 is the least"):
-        likeness(toy, images, Torch(toy, noise=0.3))
+        measure(0.3)

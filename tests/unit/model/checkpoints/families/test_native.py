@@ -9,7 +9,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from model.checkpoints import load_checkpoint
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, KnownImages
 from model.checkpoints.families.native import save
 from model.checkpoints.tensors import RELATIVE
 from tests.support.disk import room_for
@@ -27,6 +27,18 @@ def test_saved_values_come_back(tmp_path):
     assert not loaded.model.training
     for field in ("labels", "preprocessing", "config", "figures", "recipe", "history"):
         assert getattr(loaded, field) == getattr(saved, field), field
+
+
+@pytest.mark.parametrize("learned", [0, 3])
+def test_known_images_come_back_unless_facts_change_their_embeddings(tmp_path, learned):
+    path, known = tmp_path / "toy.safetensors", KnownImages(learned=torch.randn(learned, 8), held_out=torch.randn(5, 8))
+    save(replace(toy_checkpoint(), known=known), path)
+    for overrides in (None, {"num_classes": "0"}):
+        loaded = load_checkpoint(path, overrides=overrides).known
+        assert (loaded.learned.equal(known.learned), loaded.held_out.equal(known.held_out)) == (True, True)
+    assert load_checkpoint(path, overrides={"image_size": "40,40"}).known is None
+    save(toy_checkpoint(), path)
+    assert load_checkpoint(path).known is None
 
 
 def test_a_disk_that_is_full_leaves_the_file_that_was_there(tmp_path):
