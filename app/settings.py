@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import is_meant
 
-VERSION = "1.0.0"  # the only place; `make image` writes it on the image
+VERSION = "2.0.0"  # the only place; `make image` writes it on the image
 DEMO_BUNDLE = Path(__file__).parent / "demo"
 MAX_THUMBNAIL_PX = 2048
 _ALIKE = 0.75  # from 0 to 1: so much a name has to be like a setting's for that to be meant

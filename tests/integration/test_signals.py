@@ -102,9 +102,10 @@ def test_a_signal_while_it_starts_ends_it():
         assert server.output() == "loading\n"
 
 
-def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
-    black = encode(Image.new("RGB", (64, 64)))
-    with running(module=SLOW, max_queue_wait_s=60) as server, ThreadPoolExecutor(8) as pool:
+def test_a_broken_engine_ends_the_process_after_all_answers(star, encode, tmp_path):
+    black, all_wait = encode(Image.new("RGB", (64, 64))), tmp_path / "all wait"
+    settings = {"max_queue_wait_s": 60, "request_timeout_s": 60, "BREAKS_ONCE_THERE_IS": all_wait}
+    with running(module=SLOW, **settings) as server, ThreadPoolExecutor(8) as pool:
 
         def post(body: bytes) -> httpx.Response:
             return httpx.post(f"{server.url}/classify", content=body, timeout=PATIENCE_S)
@@ -114,6 +115,8 @@ def test_a_broken_engine_ends_the_process_after_all_answers(star, encode):
         last = pool.submit(post, black)
         eventually(lambda: metric(server.port, DECODED) == 2)
         rest = [pool.submit(post, star) for _ in range(4)]
+        eventually(lambda: metric(server.port, DECODED) == 6)
+        all_wait.touch()
         assert first.result().status_code == 200
         for answer in (last.result(), *(one.result() for one in rest)):
             assert (answer.status_code, answer.json()["type"]) == (503, "urn:vit-serve:problem:unavailable")

@@ -3,10 +3,13 @@
 A stand-in for a GPU whose context is lost, on a machine that has none.
 """
 
+import os
 import time
+from pathlib import Path
 
 from app.__main__ import main
 from app.inference.model import Model
+from tests.support.processes import eventually
 
 RUN_S = 2.0
 RUN_ENDS = "a run ends"
@@ -21,6 +24,7 @@ class FaultyModel(Model):
         time.sleep(RUN_S)
         print(RUN_ENDS, flush=True)  # noqa: T201
         if any(image.max() == 0 for image in images):
+            eventually(Path(os.environ["BREAKS_ONCE_THERE_IS"]).exists)
             raise RuntimeError(STICKY)
         return self.engine.run(plan.graph, images, classes)
 
@@ -30,6 +34,8 @@ class FaultyModel(Model):
 
 if __name__ == "__main__":
     import app.inference.device
+    import app.server
 
     app.inference.device.Model = FaultyModel
+    app.server.FLUSH_S = 3.0  # a busy machine may not answer within a second
     main()
