@@ -127,7 +127,7 @@ class Settings(BaseSettings):
     unfamiliar: Literal["answer", "refuse"] = "answer"
     """`refuse`: an image below the least familiarity gets 422, unless the request says otherwise; `answer`: labels"""
     least_familiarity: Annotated[float, Field(ge=0, le=1)] = 0.05
-    """0 to 1: an image that is less familiar is unfamiliar. So is this share of the images that the model knows"""
+    """0 to 1: an image that is less familiar is unfamiliar. So is at most this share of images like the known ones"""
     store: Annotated[str, Field(repr=False)] = "memory"  # it may carry a password
     """Where images and maps are kept: `memory` (this process) or a shared Redis (`redis://`, `rediss://`, `unix://`)"""
     store_max_bytes: NonNegativeInt = 256 * 2**20

@@ -2,8 +2,8 @@
 
 An image is the less like them, the larger its relative Mahalanobis distance (Ren et al. 2021, arXiv 2106.09022): that
 to the nearest mean of a class, less that to the mean of all. The share is a conformal p-value (Vovk et al. 2005): of
-images like the held-out ones, the share s has a familiarity of s or less. Each held-out image was compared with the
-images of other folds alone, as a new one is compared with all.
+images like the held-out ones, at most the share s has a familiarity of s or less. Each held-out image was compared with
+the images of other folds alone, as a new one is compared with all; with few images, these are nearer.
 
 In shapes: N known images, n of them held out, M others, C classes, F features.
 """
