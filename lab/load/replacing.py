@@ -53,8 +53,8 @@ def replaced_behind(program: str, bundles: list[Path], requests: int) -> Rows:
             "model": model,
             "each replica gets": what,
             "answers": ", ".join(f"{name}: {count}" for name, count in sorted(traffic.answers.items())),
+            **outcome(traffic),
         }
-        | outcome(traffic)
         for model, what, traffic in (
             ("birds", f"another bundle, {times} times", to_birds),
             ("shapes", "nothing", to_shapes),
