@@ -120,13 +120,16 @@ class UnfamiliarImage(ServiceError):
     status, kind = HTTPStatus.UNPROCESSABLE_ENTITY, "unfamiliar-image"
     title = "The image is unlike those that the model knows"
 
-    def __init__(self, familiarity: float, *, least: float) -> None:
-        super().__init__(
+    familiarity = 0.0
+
+    @classmethod
+    def below(cls, least: float, familiarity: float) -> Self:
+        error = cls(
             f"The image is unlike those that the model knows: its familiarity is {familiarity:.2g}, and {least:g} is "
             "the least."
         )
-        self.familiarity = familiarity
-        self.members = {"familiarity": familiarity}
+        error.familiarity, error.members = familiarity, {"familiarity": familiarity}
+        return error
 
 
 class InvalidParameter(ServiceError):

@@ -93,7 +93,7 @@ class Familiarity:
         no_nearer = len(self.held_out) - int(np.searchsorted(self.held_out, distance))
         familiarity = (1 + no_nearer) / (1 + len(self.held_out))
         if familiarity < least:
-            raise UnfamiliarImage(familiarity, least=least)
+            raise UnfamiliarImage.below(least, familiarity)
         return familiarity
 
     def write(self, file: Path) -> None:
