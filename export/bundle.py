@@ -124,6 +124,9 @@ def _fill(
         place.mkdir()
         for picture in pictures:
             picture.write(place)
+    familiarity = known.write(folder / FAMILIARITY) if known else None
+    if familiarity:
+        files.append(FAMILIARITY)
     manifest = Manifest(
         format=4,
         **_facts(checkpoint),
@@ -133,7 +136,7 @@ def _fill(
         agreement=agreement(answered, images, checkpoint) if images and answered else None,
         likeness=alike,
         calibration=calibrated,
-        familiarity=known.write(folder / FAMILIARITY) if known else None,
+        familiarity=familiarity,
         known_answer=answer,
         inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
