@@ -86,7 +86,7 @@ def volume(resources: Resources, name: str) -> dict[str, Any]:
 
 def test_the_page_names_every_component_and_every_folder_has_its_place():
     assert set(COMPONENTS) | {"gpu", "base", "monitoring", "keda"} == set(re.findall(r"`\.\./([\w-]+)`", PAGE))
-    others = {"site", "kserve", "canary"}
+    others = {"site", "kserve", "canary", "models"}
     assert {path.name for path in FOLDER.iterdir()} == {"gpu", "base", "monitoring", "keda", *COMPONENTS, *others}
 
 
