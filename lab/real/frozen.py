@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from app.inference.engine import Pixels
 from export.folder import decoded
 from export.image_spec import image_spec
 from lab.benchmarks.learning.sets import digits, new_shapes
@@ -38,11 +39,16 @@ def frozen(data: Data) -> Iterator[Frozen]:
 
 
 def _read(name: str, checkpoint: Checkpoint, files: Sequence[Path]) -> Frozen:
-    preprocessing = checkpoint.preprocessing
     labels = sorted({file.parent.name for file in files})
     classes = torch.tensor([labels.index(file.parent.name) for file in files])
-    images = [image for _, image in decoded(files, image_spec(preprocessing)) if not isinstance(image, str)]
-    read = ProbeRecipe().read
-    network = with_new_head(checkpoint.model, classes=len(labels), image_size=preprocessing.size, read=read)
-    samples = Samples(pixels=torch.from_numpy(np.stack(images)), classes=classes)
-    return Frozen(name, features(network, samples, preprocessing), classes)
+    spec = image_spec(checkpoint.preprocessing)
+    images = [image for _, image in decoded(files, spec) if not isinstance(image, str)]
+    return Frozen(name, read_by_probe(checkpoint, np.stack(images)), classes)
+
+
+def read_by_probe(checkpoint: Checkpoint, images: Pixels) -> Tensor:
+    """What the head of a probe reads of images as the service prepares them: float32 (N, F)."""
+    size, read = checkpoint.preprocessing.size, ProbeRecipe().read
+    network = with_new_head(checkpoint.model, classes=2, image_size=size, read=read)
+    samples = Samples(pixels=torch.from_numpy(images), classes=torch.zeros(len(images), dtype=torch.int64))
+    return features(network, samples, checkpoint.preprocessing)

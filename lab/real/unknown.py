@@ -13,12 +13,10 @@ from lab.benchmarks.record import Row, Rows
 from lab.real.bundles import pixels
 from lab.real.data import Data
 from lab.real.distances import DISTANCES
+from lab.real.frozen import read_by_probe
 from lab.real.strange import KINDS
 from model.checkpoints import load_checkpoint
 from model.fit.least_squares import least_squares
-from model.fit.network import with_new_head
-from model.fit.probe import ProbeRecipe, features
-from model.fit.samples import Samples
 
 FOLDS = 5  # of the stamps: each is in turn an image like those that were learned
 LEAST = 0.05  # familiarity
@@ -30,9 +28,14 @@ Shares = dict[str, list[float]]  # by the set of images
 def measure(data: Data) -> Rows:
     """Areas under the ROC curve, and shares of images that are turned away."""
     files = [*data.stamps["train"], *data.stamps["test"]]
-    stamps, kinds = _embedded(data, pixels(data, files)), np.array([file.parent.name for file in files])
-    spec = image_spec(load_checkpoint(data.network).preprocessing)
-    strange = {name: _embedded(data, prepared(spec, images(data))) for name, images in KINDS.items()}
+    checkpoint = load_checkpoint(data.network)
+    spec = image_spec(checkpoint.preprocessing)
+
+    def embedded(images: npt.NDArray[np.uint8]) -> Numbers:
+        return read_by_probe(checkpoint, images).double().numpy()
+
+    stamps, kinds = embedded(pixels(data, files)), np.array([file.parent.name for file in files])
+    strange = {name: embedded(prepared(spec, images(data))) for name, images in KINDS.items()}
     areas: dict[str, Shares] = {name: defaultdict(list) for name in (*DISTANCES, SEEN)}
     refused: Shares = defaultdict(list)
     for place, left_out in enumerate((None, *np.unique(kinds))):
@@ -63,15 +66,6 @@ def _row(shares: Shares, kinds: npt.NDArray[np.str_], digits: int, *, times: flo
     like = means.pop(LIKE, None)
     first = {LIKE: "" if like is None else like, LEFT_OUT: float(np.mean(left_out)), HARDEST: min(left_out)}
     return {name: share if share == "" else round(float(share), digits) for name, share in (first | means).items()}
-
-
-def _embedded(data: Data, images: npt.NDArray[np.uint8]) -> Numbers:
-    """What the head of a probe reads, (images, features)."""
-    checkpoint = load_checkpoint(data.network)
-    size = checkpoint.preprocessing.size
-    network = with_new_head(checkpoint.model, classes=2, image_size=size, read=ProbeRecipe().read)
-    samples = Samples(pixels=torch.from_numpy(images), classes=torch.zeros(len(images), dtype=torch.int64))
-    return features(network, samples, checkpoint.preprocessing).double().numpy()
 
 
 def _folds(kinds: npt.NDArray[np.str_]) -> npt.NDArray[np.int64]:
