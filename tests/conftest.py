@@ -1,9 +1,7 @@
 """What tests of several kinds share: the served demo model, pictures as bytes, and a small exported bundle."""
 
 import asyncio
-import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -20,13 +18,13 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 from PIL import Image
 
-from app.bundle import MANIFEST
 from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import DEMO_BUNDLE, Settings
 from app.telemetry.metrics import Metrics
 from model.shapes import LABELS, draw
 from tests.catalogue import case
+from tests.support.edited import copied
 from tests.support.redis_server import RedisServer, running_redis
 from tests.support.server import running
 
@@ -187,10 +185,7 @@ def bundle_with(tmp_path: Path) -> Callable[..., Path]:
     """A copy of a bundle, the demo's unless it is given, with other facts: `bundle_with(score="sigmoid")`."""
 
     def path(source: Path = DEMO_BUNDLE, **facts: Any) -> Path:
-        bundle = Path(shutil.copytree(source, tmp_path / "bundle"))
-        manifest = json.loads((bundle / MANIFEST).read_text())
-        (bundle / MANIFEST).write_text(json.dumps(manifest | facts))
-        return bundle
+        return copied(tmp_path / "bundle", source, **facts)
 
     return path
 

@@ -13,8 +13,8 @@ from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Rows
 from lab.load.rolling import outcome
 from tests.support.balancers import BALANCERS, in_front_of_models
+from tests.support.edited import demo_named
 from tests.support.pictures import jpeg
-from tests.support.renamed import demo_named
 from tests.support.replicas import replicas, restart_all
 from tests.support.server import PATIENT
 from tests.support.traffic import steady

@@ -12,8 +12,8 @@ import yaml
 
 from app.settings import Settings
 from tests.support.balancers import BALANCERS, in_front_of_models, listening, nginx_file_of_list
+from tests.support.edited import demo_named
 from tests.support.pictures import jpeg
-from tests.support.renamed import demo_named
 from tests.support.replicas import Replica, replicas, restart_all
 from tests.support.server import PATIENT, free_port
 from tests.support.traffic import steady

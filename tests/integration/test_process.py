@@ -1,24 +1,23 @@
 """The real server in a process of its own: start, load, stop, and refusals to start."""
 
-import json
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from hashlib import sha256
 
 import httpx
 import numpy as np
 import pytest
 
+from app.bundle import sha256
 from app.errors import CannotStart
 from app.main import create_app
 from app.settings import DEMO_BUNDLE, Settings
 from tests.support.connection import Connection, file_part, form, post
+from tests.support.edited import copied, edit
 from tests.support.peak import peak_mib, reset_peak
 from tests.support.server import running
 
@@ -59,14 +58,12 @@ def test_bodies_in_work_take_their_memory_once(request_of):
 
 def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path):
     """The highest bit of the exponent of one number, as a disk or memory at fault would leave it at export."""
-    bundle = shutil.copytree("app/demo", tmp_path / "bundle")
+    bundle = copied(tmp_path / "bundle")
     weights = np.fromfile(bundle / "weights.bin", np.uint32)
     at = np.flatnonzero(np.abs(weights.view(np.float32) - 0.03) < 0.01)[1000]
     weights[at] ^= 1 << 30
     weights.tofile(bundle / "weights.bin")
-    manifest = json.loads((bundle / "manifest.json").read_text())
-    manifest["files"]["weights.bin"] = sha256((bundle / "weights.bin").read_bytes()).hexdigest()
-    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    edit(bundle, files={"weights.bin": sha256(bundle / "weights.bin")})
     with pytest.raises(CannotStart, match=r"^The model computes wrong numbers on CPUExecutionProvider: for the bundle"):
         create_app(Settings(bundle=bundle))
 

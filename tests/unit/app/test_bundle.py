@@ -13,21 +13,13 @@ import pytest
 from app.bundle import UPGRADING, BundleError, load_bundle
 from app.images.preprocess import Resize
 from app.settings import DEMO_BUNDLE
+from tests.support.edited import edit
 from tests.support.specs import spec_of
 
 
 @pytest.fixture
 def bundle(tmp_path) -> Path:
     return Path(shutil.copytree(DEMO_BUNDLE, tmp_path / "bundle"))
-
-
-def edit(bundle: Path, **changes) -> None:
-    """Change fields of the manifest, and of those that are objects again some fields."""
-    path = bundle / "manifest.json"
-    manifest = json.loads(path.read_text())
-    for name, value in changes.items():
-        manifest[name] = manifest[name] | value if isinstance(value, dict) else value
-    path.write_text(json.dumps(manifest))
 
 
 def written_without_a_trace(weights: Path) -> None:
