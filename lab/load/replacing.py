@@ -20,7 +20,7 @@ from tests.support.server import PATIENT
 from tests.support.traffic import steady
 
 REPLICAS = 2  # of each model
-RATE = 5.0  # requests a second to each model
+RATE = 10.0  # requests a second to each model
 REQUESTS = 5000  # to both
 BUNDLES = ("birds-1", "birds-2")
 
