@@ -167,7 +167,7 @@ def place(connection: dict[str, Any]) -> str:
 def looking_up(names: NameServer, kind: type[AbstractConnection]) -> type[AbstractConnection]:
     """The same kind of connection, which looks up its host there first."""
 
-    class Connection(kind):  # type: ignore[misc, valid-type]
+    class Connection(kind):  # type: ignore[misc, valid-type]  # mypy knows no class whose base is a variable
         async def connect(self) -> None:
             if host := getattr(self, "host", None):  # a socket in a folder has none
                 async with asyncio.timeout(self.socket_connect_timeout):
