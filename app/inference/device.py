@@ -20,6 +20,7 @@ from app.telemetry.start import start_log
 log = logging.getLogger(__name__)
 
 BATCH_ON_CPU, BATCH_ON_GPU = 8, 64  # largest, unless the settings have another
+LARGEST_COPY = 256 * 2**20  # bytes of weights that streams have a second time; with more, batches are as fast
 NVIDIA_DRIVER = Path("/proc/driver/nvidia")  # of the kernel, so a container without the GPU's libraries sees it too
 
 
@@ -113,7 +114,7 @@ def _on_cpu(
     manifest = bundle.manifest
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
-    count = min(threads, max_batch) if streams else 1
+    count = min(threads, max_batch) if streams and weights <= LARGEST_COPY else 1
     opened = partial(
         kind,
         graph=bundle.folder / COMBINED_GRAPH,
@@ -122,11 +123,11 @@ def _on_cpu(
         threads=threads,
     )
     model = Model(
-        engine=opened(images=1) if count > 1 else opened(),
+        engine=opened(),
         known=KnownImage(manifest.known_answer, manifest.image.size),
         max_batch=max_batch,
         streams=count,
-        open_engine=opened,
+        open_engine=partial(opened, streams=count),
         weights=weights,
     )
     wait()

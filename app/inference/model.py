@@ -37,11 +37,11 @@ class Model:
         known: KnownImage,
         max_batch: int,
         streams: int = 1,
-        open_engine: Callable[..., Engine] | None = None,
+        open_engine: Callable[[], Engine] | None = None,
         weights: int = 0,
     ) -> None:
-        """`max_batch` is the most images in a run. Where there are to be `streams`, `engine` is for one image, and
-        `open_engine` gives others, as `Streams` has it. Each has the `weights`, in bytes.
+        """`max_batch` is the most images in a run. Where there are to be `streams`, `open_engine` gives another engine,
+        for so many runs of one image. Each has the `weights`, in bytes.
         """
         self.engine = engine
         self.known = known
@@ -203,15 +203,10 @@ class Model:
         """Have streams, or batches on all cores, not both: beside a run on a stream nothing runs on all cores."""
         if self.streams.count == 1:
             return
-        assert self.streams.open_engine
         if self._on_a_stream() < FIRST_RUN_RATIO * STREAMS_PAY_S:
             self._measure("classify", 1, runs=1)
         if self._on_a_stream() < STREAMS_PAY_S:
             self.streams.close()
-            del self.engine  # or its weights would be in memory twice
-            self.engine = self.streams.open_engine()
-            for graph in GRAPHS:
-                self.probe(Plan(graph, 1))
             return
         for latency in self._latency.values():
             latency.forbid(self.streams.count + 1)

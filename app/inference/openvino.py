@@ -34,10 +34,9 @@ class OpenVinoEngine(CombinedEngine):
         precision: Precision,
         threads: int,
         streams: int = 1,
-        images: int | None = None,
     ) -> None:
-        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use. It is for one
-        number of images, which takes less memory, or for any.
+        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use. With several
+        `streams` a run has one image, which takes less memory.
         """
         core = ov.Core()
         bfloat16 = precision == "bf16" and "BF16" in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
@@ -46,11 +45,11 @@ class OpenVinoEngine(CombinedEngine):
         if self.computes_in == "bf16":
             _compute_in_bfloat16(model)
             model.validate_nodes_and_infer_types()
-        if images:
+        if streams > 1:
             for source in model.inputs:
                 shape = source.get_partial_shape()
                 if len(shape):  # `explain` is a scalar
-                    shape[0] = images
+                    shape[0] = 1
                     model.reshape({source: shape})
         settings = {
             "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16

@@ -24,7 +24,7 @@ class Streams:
 
     count: int  # of runs at once; 1: there are no streams
     known: KnownImage
-    open_engine: Callable[..., Engine] | None  # for so many `streams`, and a number of `images` per run
+    open_engine: Callable[[], Engine] | None  # for so many runs of one image
     weights: int  # bytes that the engine holds
     engine: Engine | None = field(default=None, init=False)  # once it is open
 
@@ -42,7 +42,7 @@ class Streams:
             self.close()
             return False
         try:
-            engine = self.open_engine(streams=self.count, images=1)
+            engine = self.open_engine()
             run = partial(engine.run, STREAMED, *self.known.inputs(1))
             with ThreadPoolExecutor(self.count) as threads:
                 for outputs in threads.map(lambda _: run(), range(self.count)):

@@ -1,9 +1,11 @@
 """Engines and models on the bundle of a folder, and an engine that is watched or altered."""
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
 from app.inference.engine import Classes, Engine, Graph, Images, Outputs
@@ -14,15 +16,16 @@ from app.inference.openvino import OpenVinoEngine
 
 
 class Streamed(Engine):
-    """As an engine: a batch is run in streams for its number of images."""
+    """As an engine: the images of a batch are run one after the other."""
 
     provider = OpenVinoEngine.provider
 
     def __init__(self, **how: Any) -> None:
-        self._of = cache(lambda images: OpenVinoEngine(threads=2, streams=2, images=images, **how))
+        self._one_image = OpenVinoEngine(threads=2, streams=2, **how)
 
     def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
-        return self._of(len(images)).run(graph, images, classes)
+        runs = [self._one_image.run(graph, [image], classes[at : at + 1]) for at, image in enumerate(images)]
+        return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
 
 
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings

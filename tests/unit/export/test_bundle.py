@@ -121,7 +121,7 @@ def test_an_images_numbers_are_the_same_alone_and_among_others(switched, precisi
     pixels = reference_pixels(load_bundle(folder).manifest.image, 8)
     pixels[2:6] //= 8  # a range of the whole batch would be wrong for dark images
     engine = engine_of(folder, kind)
-    single = engine_of(folder, "openvino", images=1) if kind == "openvino with streams" else engine
+    single = engine_of(folder, "openvino") if kind == "openvino with streams" else engine
     for graph in ("classify", "explain"):
         alone = [single.run(graph, [image]) for image in pixels]
         for size in (1, 4):

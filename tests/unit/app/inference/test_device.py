@@ -150,3 +150,10 @@ def test_weights_that_the_memory_does_not_hold_are_said_before_the_engine_is_ope
     with pytest.raises(DeviceError):
         opened(engine="openvino", max_memory=4 * 2**20)
     assert "memory: the weights alone take 4 MiB, and 4 MiB are left for the model" in caplog.text
+
+
+@pytest.mark.parametrize(("largest", "streams"), [(8 * 2**20, 2), (4 * 2**20, 1)])
+def test_streams_make_no_copy_of_large_weights(monkeypatch, largest, streams):
+    monkeypatch.setattr("app.inference.model.STREAMS_PAY_S", 0.0)
+    monkeypatch.setattr(device, "LARGEST_COPY", largest)
+    assert opened(model_threads=2).streams.count == streams

@@ -121,7 +121,7 @@ async def until(condition) -> None:
 async def test_images_that_wait_for_streams_are_run_side_by_side(engine, lifecycle):
     on_streams, both_run = FakeEngine(), threading.Barrier(2)
     on_streams.met = both_run
-    async with running(engine, lifecycle, streams=2, open_engine=lambda **_: on_streams) as runner:
+    async with running(engine, lifecycle, streams=2, open_engine=lambda: on_streams) as runner:
         first = await held(engine, runner)
         assert not engine.model.streams.plan()  # for a single image they would only take memory
         rest = start_all(runner, 1, 2, 3, 4)
