@@ -1,6 +1,7 @@
 """What the machine allows this process: cores, memory, open files and thread priorities."""
 
 import os
+import re
 import resource
 import sys
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 PROCESS = Path("/proc/self")
+PROCESSOR = Path("/proc/cpuinfo")
 VERSION_2 = ""  # of control groups: all controllers are in one hierarchy without a name
 
 # When threads compete for the cores, the event loop goes first, then the model, then image processing.
@@ -24,6 +26,12 @@ def yield_by(niceness: int) -> None:
 def processors() -> int:
     """The processors that this process may run on, as its affinity says."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def instructions() -> set[str]:
+    """What the processor has beyond those that each has, as Linux names it; empty where that is not told."""
+    known = re.search(r"^(?:flags|Features)\s*: (.*)$", PROCESSOR.read_text(), re.M) if PROCESSOR.exists() else None
+    return set(known[1].split()) if known else set()
 
 
 def allowed_cores() -> int:

@@ -13,7 +13,7 @@ from app.inference.batch_cost import warn_of_weights
 from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
-from app.machine import allowed_cores
+from app.machine import allowed_cores, instructions
 from app.settings import Settings
 from app.telemetry.start import start_log
 
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 BATCH_ON_CPU, BATCH_ON_GPU = 8, 64  # largest, unless the settings have another
 LARGEST_COPY = 256 * 2**20  # bytes of weights that streams have a second time; with more, batches are as fast
+FOR_INT8 = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}  # instructions that add up products of 8 bits
 NVIDIA_DRIVER = Path("/proc/driver/nvidia")  # of the kernel, so a container without the GPU's libraries sees it too
 
 
@@ -112,6 +113,8 @@ def _on_cpu(
     weights = (bundle.folder / WEIGHTS).stat().st_size
     warn_of_weights(weights, max_memory)
     manifest = bundle.manifest
+    if manifest.precision == "int8" and (has := instructions()) and has.isdisjoint(FOR_INT8):
+        log.warning("this processor has no VNNI, so it does not run a bundle in int8 faster than one in fp32")
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
     count = min(threads, max_batch) if streams and weights <= LARGEST_COPY else 1

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import onnxruntime
 from pydantic import JsonValue
 
-from app.machine import allowed_cores
+from app.machine import allowed_cores, instructions
 
 ROOT = Path(__file__).parents[2]
 CODE = (
@@ -82,10 +82,8 @@ def uncommitted() -> list[str]:
 
 def processor() -> str:
     """Name, and the instructions that matrix products use where it has them."""
-    about = Path("/proc/cpuinfo").read_text()
-    name = re.search(r"^model name\s*: (.*)$", about, re.MULTILINE)
-    flags = re.search(r"^flags\s*: (.*)$", about, re.MULTILINE)
-    has = set(flags[1].split()) if flags else set()
+    name = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    has = instructions()
     wide = [flag for flag in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16") if flag in has]
     return f"{name[1] if name else platform.machine()} ({', '.join(wide)})"
 

@@ -157,3 +157,22 @@ def test_streams_make_no_copy_of_large_weights(monkeypatch, largest, streams):
     monkeypatch.setattr("app.inference.model.STREAMS_PAY_S", 0.0)
     monkeypatch.setattr(device, "LARGEST_COPY", largest)
     assert opened(model_threads=2).streams.count == streams
+
+
+@pytest.mark.parametrize(
+    ("flags", "precision", "warned"),
+    [
+        ("flags\t\t: fpu avx2 fma", "int8", True),
+        ("flags\t\t: fpu avx2 fma", "fp32", False),
+        ("flags\t\t: fpu avx2 avx_vnni", "int8", False),
+        ("Features\t: fp asimd asimddp", "int8", False),
+        ("", "int8", False),
+    ],
+)
+def test_a_processor_that_int8_does_not_make_faster_is_said(monkeypatch, tmp_path, caplog, flags, precision, warned):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{flags}\nbogomips\t: 1\n")
+    monkeypatch.setattr("app.machine.PROCESSOR", tmp_path / "cpuinfo")
+    demo = load_bundle(DEMO_BUNDLE)
+    manifest = demo.manifest.model_copy(update={"precision": precision})
+    opened(bundle=Bundle(folder=demo.folder, manifest=manifest, digest=demo.digest))
+    assert ("this processor has no VNNI" in caplog.text) == warned
