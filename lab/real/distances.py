@@ -12,7 +12,7 @@ import torch
 
 from app.inference.familiarity import Classes, Distance, Numbers
 from model.fit.least_squares import LinearMap, least_squares
-from model.fit.temperature import temperature
+from model.fit.probe import probe_temperature
 
 Unlike = Callable[[Numbers, Classes, Numbers], Numbers]
 
@@ -80,7 +80,7 @@ def _logits(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
     """Of a probe with its temperature."""
     head = _probe(learned, classes)
     logits = others @ head.weight.numpy().T + head.bias.numpy()
-    return np.asarray(logits / temperature(head.left_out, torch.from_numpy(classes), smoothing=1 / (len(classes) + 2)))
+    return np.asarray(logits / probe_temperature(head.left_out, torch.from_numpy(classes)))
 
 
 DISTANCES: dict[str, Unlike] = {
