@@ -1,9 +1,10 @@
 """How familiar an image is: the share of held-out images that are less like those that the model knows.
 
 An image is the less like them, the larger its relative Mahalanobis distance (Ren et al. 2021, arXiv 2106.09022): that
-to the nearest mean of a class, less that to the mean of all. The share is a conformal p-value (Vovk et al. 2005): of
-images like the held-out ones, at most the share s has a familiarity of s or less. Each held-out image was compared with
-the images of other folds alone, as a new one is compared with all; with few images, these are nearer.
+to the nearest mean of a class, less that to the mean of all. Doubt of which class is the nearest makes it larger. The
+share is a conformal p-value (Vovk et al. 2005): of images like the held-out ones, at most the share s has a familiarity
+of s or less. Each held-out image was compared with the images of other folds alone, as a new one is compared with all;
+with few images, these are nearer.
 
 In shapes: N known images, n of them held out, M others, C classes, F features.
 """
@@ -24,6 +25,7 @@ NO_IMAGES = (
     "results have `familiarity`"
 )
 SHRINKAGE = 0.5  # of covariances, to multiples of the unit matrix: images are often fewer than features
+TEMPERATURE = 0.04  # of distances, for each feature; with it, they are about how unlikely classes are
 CONSTANT = 1e-6  # of the largest standard deviation: a number that varies less says nothing
 FOLDS = 10  # of the held-out images
 
@@ -33,7 +35,10 @@ Classes = npt.NDArray[np.integer]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Distance:
-    """x becomes z = (x - mean) * scale, and its distance z @ matrix @ z + min(offsets - directions @ z)."""
+    """x becomes z = (x - mean) * scale, and its distance to each class z @ matrix @ z + offsets - directions @ z.
+
+    That to all is the least of them, d, and the doubt: -T log p, where p is the part of d in softmax(-distances / T).
+    """
 
     mean: Numbers  # (F,)
     scale: Numbers  # (F,), 1 / standard deviation
@@ -65,7 +70,10 @@ class Distance:
     def of(self, rows: Numbers) -> Numbers:
         """Of embeddings (M, F): (M,)."""
         z = (rows - self.mean) * self.scale
-        of_all: Numbers = (z @ self.matrix * z).sum(1) + (self.offsets - z @ self.directions.T).min(1)
+        to_classes = self.offsets - z @ self.directions.T  # (M, C), less what they share
+        nearest, unit = to_classes.min(1), TEMPERATURE * len(self.mean)
+        doubt = np.log(np.exp((nearest[:, np.newaxis] - to_classes) / unit).sum(1))
+        of_all: Numbers = (z @ self.matrix * z).sum(1) + nearest + unit * doubt
         return of_all
 
 

@@ -5,6 +5,7 @@ gives a number for each of the others (M,): the larger, the more unlike.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,14 +13,22 @@ import torch
 
 from app.inference.familiarity import Classes, Distance, Numbers
 from model.fit.least_squares import LinearMap, least_squares
-from model.fit.temperature import temperature
+from model.fit.probe import probe_temperature
 
 Unlike = Callable[[Numbers, Classes, Numbers], Numbers]
 
 
+def served(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
+    """The product's: the relative Mahalanobis distance, and doubt of which class is the nearest."""
+    return Distance.to(learned, classes).of(others)
+
+
 def relative(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
     """To the nearest mean of a class, less that to the mean of all (Ren et al. 2021, arXiv 2106.09022)."""
-    return Distance.to(learned, classes).of(others)
+    distance = Distance.to(learned, classes)
+    each = zip(distance.directions, distance.offsets, strict=True)
+    alone = [replace(distance, directions=direction[None], offsets=offset[None]) for direction, offset in each]
+    return np.asarray(np.min([to_one.of(others) for to_one in alone], axis=0))
 
 
 def to_one_mean(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
@@ -41,14 +50,6 @@ def doubt(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
 def energy(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
     """Of the logits of a probe (Liu et al. 2020, arXiv 2010.03759)."""
     return np.asarray(-np.logaddexp.reduce(_logits(learned, classes, others), axis=1))
-
-
-def leverage(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
-    """Of the probe's least squares, with the strength that it has chosen."""
-    head = _probe(learned, classes)
-    x, z = _standardised(learned, others)
-    inverse = np.linalg.inv(x.T @ x + head.strength * len(x) * np.eye(x.shape[1]))
-    return np.asarray((z @ inverse * z).sum(1))
 
 
 def residual(learned: Numbers, classes: Classes, others: Numbers, *, width: int) -> Numbers:
@@ -80,16 +81,16 @@ def _logits(learned: Numbers, classes: Classes, others: Numbers) -> Numbers:
     """Of a probe with its temperature."""
     head = _probe(learned, classes)
     logits = others @ head.weight.numpy().T + head.bias.numpy()
-    return np.asarray(logits / temperature(head.left_out, torch.from_numpy(classes), smoothing=1 / (len(classes) + 2)))
+    return np.asarray(logits / probe_temperature(head.left_out, torch.from_numpy(classes)))
 
 
 DISTANCES: dict[str, Unlike] = {
+    "the distance that is served": served,
     "relative Mahalanobis distance": relative,
     "Mahalanobis distance to a class": to_a_class,
     "Mahalanobis distance to the mean": to_one_mean,
     "the best label's score": doubt,
     "energy": energy,
     "ViM": partial(residual, width=32),
-    "leverage": leverage,
     "nearest image": nearest,
 }

@@ -10,7 +10,7 @@ from lab.benchmarks.record import Row, Rows
 from lab.real.bundles import engine_of, outputs, pixels
 from lab.real.data import Data
 from model.fit.least_squares import LinearMap, least_squares
-from model.fit.temperature import temperature
+from model.fit.probe import probe_temperature
 
 FORMS: dict[str, tuple[Precision, bool]] = {  # with photographs for the ranges, or without
     "fp32": ("fp32", False),
@@ -31,7 +31,7 @@ def measure(data: Data) -> Rows:
             embeddings[name] = outputs(engine, "classify", images)["embedding"]
     exact = embeddings["fp32"]
     head = least_squares(torch.from_numpy(exact[:learned]), labels[:learned], count=len(names))
-    scale = temperature(head.left_out, labels[:learned], smoothing=0.1)
+    scale = probe_temperature(head.left_out, labels[:learned])
     return [
         {"bundle": name, **_apart(exact, found), **_probed(head, scale, found[learned:], labels[learned:])}
         for name, found in embeddings.items()

@@ -57,20 +57,25 @@ def test_images_that_are_unlike_have_the_least_and_the_middle_of_a_class_the_mos
     assert known.of(9 * strange[0], least=1 / 101) == 1 / 101
 
 
-def test_the_distance_is_that_to_the_nearest_class_less_that_to_all():
+def test_the_distance_is_that_to_the_nearest_class_less_that_to_all_and_more_in_doubt():
     """Without shrinkage it is known in closed form; with it, a unit matrix has a part in each."""
     rows, classes = (array.astype(float) for array in images(60, seed=3))
-    z = (rows - rows.mean(0)) / np.where(rows.std(0) > 1e-9, rows.std(0), np.inf)
+    others = np.linspace(rows[classes == 0][0], rows[classes == 1][0], 20)
+    mean, deviation = rows.mean(0), np.where(rows.std(0) > 1e-9, rows.std(0), np.inf)
+    z, of_others = (rows - mean) / deviation, (others - mean) / deviation
     means = np.stack([z[classes == kind].mean(0) for kind in range(CLASSES)])
 
     def inverse(of):
         covariance = of.T @ of / 60
         return np.linalg.inv(0.5 * covariance + 0.5 * np.trace(covariance) / FEATURES * np.eye(FEATURES))
 
-    apart = z[:, np.newaxis] - means
-    to_classes = np.einsum("ncf,fg,ncg->nc", apart, inverse(z - means[classes.astype(int)]), apart).min(1)
-    expected = to_classes - np.einsum("nf,fg,ng->n", z, inverse(z), z)
-    assert Distance.to(rows, classes).of(rows) == pytest.approx(expected)
+    apart, unit = of_others[:, np.newaxis] - means, 0.04 * FEATURES
+    to_classes = np.einsum("ncf,fg,ncg->nc", apart, inverse(z - means[classes.astype(int)]), apart)
+    likely = np.exp(-to_classes / unit)
+    doubt = -np.log(likely.max(1) / likely.sum(1))
+    assert 0.1 < doubt.max() < np.log(CLASSES)
+    to_all = np.einsum("nf,fg,ng->n", of_others, inverse(z), of_others)
+    assert Distance.to(rows, classes).of(others) == pytest.approx(to_classes.min(1) - to_all + unit * doubt)
 
 
 def test_learned_images_are_compared_with_and_are_not_counted():
