@@ -16,7 +16,7 @@ from app.bundle import Precision
 from app.inference.engine import Pixels
 from export.patches import FoldedPatchEmbed
 from export.ranges import measure, ranges
-from export.rewrite import FusedAttention, FusedRope, Linear, replace_layers
+from export.rewrite import FusedAttention, FusedRope, HeadTokensBlock, Linear, replace_layers
 from export.rounding import LARGEST_INT8, rounded
 from export.smoothing import smoothed
 from model.checkpoints.checkpoint import Checkpoint
@@ -155,7 +155,7 @@ class QuantisedLinear(nn.Module):
         assert source.moments is not None
         low, high = source.range.clamp(max=0)[0], source.range.clamp(min=0)[1]
         step = ((high - low) / LARGEST_UINT8).clamp(min=SMALLEST_SCALE)
-        self.rounding = Rounding(step=step, zero=(-low / step).round().to(torch.uint8))
+        self.rounding: nn.Module = Rounding(step=step, zero=(-low / step).round().to(torch.uint8))
         weight = source.weight.detach()  # (in, out)
         pairs = F.pad(weight, (0, 0, 0, len(weight) % 2)).unflatten(0, (-1, 2)).sum(1)  # (in / 2, out)
         largest = torch.maximum(weight.abs().amax(0), pairs.abs().amax(0))
@@ -169,14 +169,16 @@ class QuantisedLinear(nn.Module):
         return self.integers * self.scale
 
     def forward(self, x: Tensor) -> Tensor:
-        weight: Tensor = torch.onnx.ops.symbolic(
-            "DequantizeLinear",
-            (self.integers, self.scale),
-            {"axis": 1},
-            dtype=x.dtype,
-            shape=self.integers.shape,
-            version=19,
-        )
+        weight = self.weight  # where x is not rounded: ONNX Runtime has no DequantizeLinear for the weight alone
+        if isinstance(self.rounding, Rounding):
+            weight = torch.onnx.ops.symbolic(
+                "DequantizeLinear",
+                (self.integers, self.scale),
+                {"axis": 1},
+                dtype=x.dtype,
+                shape=self.integers.shape,
+                version=19,
+            )
         out: Tensor = self.rounding(x) @ weight
         return out if self.bias is None else out + self.bias
 
@@ -184,7 +186,19 @@ class QuantisedLinear(nn.Module):
 def _quantise(blocks: nn.Module) -> None:
     replace_layers(blocks, {Linear: QuantisedLinear})
     for module in blocks.modules():
+        if isinstance(module, HeadTokensBlock):
+            _read_unrounded(module)
         if isinstance(module, FusedAttention) and module.reach is not None:
             zero = torch.zeros((), dtype=torch.int8)
             of_query, of_key = (Rounding(step=largest / LARGEST_IN_ATTENTION, zero=zero) for largest in module.reach)
             module.q_rounding, module.k_rounding = of_query, of_key
+
+
+def _read_unrounded(last: HeadTokensBlock) -> None:
+    """Let the layers that compute the class token alone read it in float32: no later block evens out their errors, and
+    one token costs next to nothing.
+    """
+    last.attn.reach = None
+    for layer in (last.attn.q, last.attn.proj, last.mlp.fc1, last.mlp.fc2):
+        if isinstance(layer, QuantisedLinear):
+            layer.rounding = nn.Identity()

@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from export.image_spec import image_spec
 from export.images import reference_pixels
-from export.precision import LARGEST_IN_ATTENTION, QuantisedLinear, lower, model_for
+from export.precision import LARGEST_IN_ATTENTION, QuantisedLinear, Rounding, lower, model_for
 from export.ranges import measure
 from export.reference import normalised
 from export.rewrite import Linear, rewrite
@@ -60,7 +60,7 @@ def test_an_input_is_off_by_half_a_step_of_its_range_and_cut_off_beyond(low, hig
 
 
 def test_queries_and_keys_have_the_steps_of_their_own_largest_numbers():
-    toy = toy_checkpoint(depth=1, rope=RopeConfig())
+    toy = toy_checkpoint(depth=2, rope=RopeConfig())
     with torch.no_grad():
         toy.model.blocks[0].attn.qkv.weight[: toy.config.width] *= 7  # the queries
     pixels = reference_pixels(image_spec(toy.preprocessing), 8)
@@ -73,6 +73,33 @@ def test_queries_and_keys_have_the_steps_of_their_own_largest_numbers():
     found = network.blocks[0].attn
     assert 78 * found.q_rounding.step == pytest.approx(query.abs().max().item(), rel=1e-4)
     assert 78 * found.k_rounding.step == pytest.approx(key.abs().max().item(), rel=1e-4)
+
+
+def test_ranges_are_those_of_the_images_and_wider_behind_the_activation():
+    toy = toy_checkpoint(depth=1)
+    pixels = reference_pixels(image_spec(toy.preprocessing), 8)
+    read: dict[str, torch.Tensor] = {}
+    for name in ("fc1", "fc2"):
+        layer = toy.model.blocks[0].mlp.get_submodule(name)
+        layer.register_forward_pre_hook(lambda _, inputs, name=name: read.update({name: inputs[0]}))
+    measure(toy, pixels)
+    for name, margin in (("fc1", 1), ("fc2", 1.25)):
+        ends = torch.stack(read[name].aminmax())
+        torch.testing.assert_close(toy.model.blocks[0].mlp.get_submodule(name).range, margin * ends)
+
+
+def test_what_computes_the_class_token_alone_reads_numbers_that_are_not_rounded():
+    toy = toy_checkpoint(depth=2)
+    measure(toy, reference_pixels(image_spec(toy.preprocessing), 8))
+    network = rewrite(toy.model, toy.preprocessing)
+    lower(network, "int8")
+    unrounded = [
+        name
+        for name, layer in network.blocks.named_modules()
+        if isinstance(layer, QuantisedLinear) and isinstance(layer.rounding, nn.Identity)
+    ]
+    assert unrounded == ["1.attn.q", "1.attn.proj", "1.mlp.fc1", "1.mlp.fc2"]
+    assert [type(block.attn.q_rounding) for block in network.blocks] == [Rounding, nn.Identity]
 
 
 def test_a_step_is_as_small_as_the_largest_weight_or_pair_of_neighbours_allows():
