@@ -35,7 +35,7 @@ HOMES = {
     "cachetools": {"stores.memory"},
     "httptools": {"door.protocol"},
     "opentelemetry": {"telemetry", "door.observation"},
-    "prometheus_client": {"telemetry.metrics", "api.routes.probes"},
+    "prometheus_client": {"telemetry.metrics"},
     "PIL": {"images", "drawing", "maps.covering"},
 }
 
