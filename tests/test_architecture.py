@@ -31,7 +31,7 @@ HOMES = {
     "uvicorn": {"server", "main", "door", "api"},
     "onnxruntime": {"inference.onnxruntime", "inference.cuda.engine", "inference.cuda.recording"},
     "openvino": {"inference.openvino"},
-    "redis": {"stores.redis", "stores.redis_failures"},
+    "redis": {"stores.redis"},
     "cachetools": {"stores.memory"},
     "httptools": {"door.protocol"},
     "opentelemetry": {"telemetry", "door.observation"},
