@@ -193,9 +193,11 @@ def explain(error: Exception) -> Failure:
     if isinstance(error, TimeoutError | RedisTimeout):
         return SILENT
     below = list(_chain(error))
-    for kind, failure in (*CAUSES, (AuthenticationError, PASSWORD)):
+    for kind, failure in CAUSES:
         if any(isinstance(each, kind) for each in below):
             return failure
+    if any(isinstance(each, AuthenticationError) for each in below):
+        return PASSWORD
     if isinstance(error, RedisError):
         word = error.status_code or str(error).partition(" ")[0]
         if word in REFUSALS:
