@@ -62,7 +62,9 @@ _OF_MAKE = {"bundle": "BUNDLE", "device": "DEVICE", "port": "PORT"}  # parameter
 class Settings(BaseSettings):
     """Every limit of the service; docs/settings.md lists them all. Below each stands what it is."""
 
-    model_config = SettingsConfigDict(env_prefix="VIT_", frozen=True, use_attribute_docstrings=True)
+    model_config = SettingsConfigDict(
+        env_prefix="VIT_", frozen=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
 
     bundle: Path = DEMO_BUNDLE
     """Folder of the bundle to serve"""

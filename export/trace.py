@@ -27,7 +27,8 @@ from export.onnx_file import strip_provenance
 from export.progress import working
 
 OPSET = 20  # the first with Gelu as one operator
-MAX_BATCH = 4096  # bound of the symbolic dimension
+BATCH = "batch"  # name of the symbolic dimension, which torch.export gives a number
+MAX_BATCH = 4096  # its bound
 EXAMPLE_BATCH = 2  # with 1 the exporter would fix the dimension
 RULES = [  # those of the optimiser that match something
     rules.materialize_reshape_shape_rule,
@@ -48,7 +49,7 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
     example = {"images": torch.zeros(count, height, width, 3, dtype=torch.uint8)}
     if graph.explained:
         example["asked"] = torch.full((count, graph.explained), MOST_LIKELY_CLASS)
-    batch = torch.export.Dim.STATIC if images else torch.export.Dim("batch", min=1, max=MAX_BATCH)
+    batch = torch.export.Dim.STATIC if images else torch.export.Dim(BATCH, min=1, max=MAX_BATCH)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
         with working("tracing"):
@@ -64,8 +65,13 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
         if graph.dtype == torch.float16:
             fuse(program.model)
         proto = program.model_proto
-    if not images and not proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param:
+    symbol = proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param
+    if not images and not symbol:
         raise ValueError("the exporter fixed the batch dimension")
+    for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
+        for side in value.type.tensor_type.shape.dim:
+            if side.dim_param:  # 5*s15 becomes 5*batch
+                side.dim_param = side.dim_param.replace(symbol, BATCH)
     for node in proto.graph.node:
         if node.op_type == "Shape" and node.input[0] == "asked":  # for the batch; the lean graph has the images alone
             node.input[0] = "images"

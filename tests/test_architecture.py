@@ -31,11 +31,11 @@ HOMES = {
     "uvicorn": {"server", "main", "door", "api"},
     "onnxruntime": {"inference.onnxruntime", "inference.cuda.engine", "inference.cuda.recording"},
     "openvino": {"inference.openvino"},
-    "redis": {"stores.redis", "stores.redis_failures"},
+    "redis": {"stores.redis"},
     "cachetools": {"stores.memory"},
     "httptools": {"door.protocol"},
     "opentelemetry": {"telemetry", "door.observation"},
-    "prometheus_client": {"telemetry.metrics", "api.routes.probes"},
+    "prometheus_client": {"telemetry.metrics"},
     "PIL": {"images", "drawing", "maps.covering"},
 }
 

@@ -105,10 +105,11 @@ def test_a_table_is_that_of_the_code(name, page, made):
     assert block(name, Path(f"docs/{page}.md")).strip() == made()
 
 
-def test_the_settings_of_the_front_page_have_their_defaults():
+def test_the_front_page_names_every_setting_and_has_defaults_of_some():
     defaults = {name: default for name, default, _ in rows(settings_table())}
     section = re.search(r"^## Settings\n(.*?)^## ", README, re.MULTILINE | re.DOTALL)
     assert section
+    assert {f"`{name}`" for name in re.findall(r"\bVIT_\w+", section[1])} == defaults.keys()
     for names, given, _ in rows(section[1][section[1].index("|") :].partition("\n\n")[0]):
         expected = " ".join(defaults[name] for name in names.split())
         assert given == ("none" if expected == "`None`" else expected), names

@@ -19,7 +19,7 @@ FamiliarityShare = Annotated[
 
 class ModelName(BaseModel):
     name: str = Field(examples=["shapes"])
-    digest: str = Field(examples=["7ce40dda0241d756"])  # sha256 of the bundle's manifest
+    digest: str = Field(examples=["656ccfb2c4873f11"])  # sha256 of the bundle's manifest
 
 
 class ImageAnswer(BaseModel):

@@ -33,7 +33,7 @@ async def draw_unless_known(
     kind = format or preferred_format(request.headers.getlist("accept"), among=formats)
     etag = f'"{hashlib.sha256(repr((*recipe, kind)).encode()).hexdigest()[:32]}"'
     headers = {"ETag": etag, "Cache-Control": f"private, max-age={max_age_s}", "Vary": "Accept"}
-    known = request.headers.get("if-none-match", "")
+    known = ",".join(request.headers.getlist("if-none-match"))
     if known.strip() == "*" or etag in _OPAQUE_TAG.findall(known):  # weak comparison ignores `W/` (RFC 9110, 8.8.3.2)
         return Response(status_code=304, headers=headers)
     return await drawn(request, drawings, await render(kind), kind, headers=headers)

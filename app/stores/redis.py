@@ -9,7 +9,7 @@ import logging
 import math
 import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -18,13 +18,24 @@ from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, ReadOnlyError, RedisError
+from redis.exceptions import AuthenticationError, ConnectionError, ReadOnlyError, RedisError
+from redis.exceptions import TimeoutError as RedisTimeout
 
 from app.errors import CannotStart, StoreUnavailable
 from app.settings import Settings
 from app.stores.breaker import Breaker
 from app.stores.name_server import NameServer
-from app.stores.redis_failures import SILENT, UNRESOLVED, Failure, explain
+from app.stores.redis_failures import (
+    CAUSES,
+    CLOSED,
+    NO_DATABASE,
+    PASSWORD,
+    REFUSALS,
+    REFUSED,
+    SILENT,
+    UNRESOLVED,
+    Failure,
+)
 from app.telemetry.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -175,3 +186,31 @@ def looking_up(names: NameServer, kind: type[AbstractConnection]) -> type[Abstra
             await super().connect()
 
     return Connection
+
+
+def explain(error: Exception) -> Failure:
+    """The failure behind an error of redis-py, or behind TimeoutError."""
+    if isinstance(error, TimeoutError | RedisTimeout):
+        return SILENT
+    below = list(_chain(error))
+    for kind, failure in CAUSES:
+        if any(isinstance(each, kind) for each in below):
+            return failure
+    if any(isinstance(each, AuthenticationError) for each in below):
+        return PASSWORD
+    if isinstance(error, RedisError):
+        word = error.status_code or str(error).partition(" ")[0]
+        if word in REFUSALS:
+            return REFUSALS[word]
+        if "DB index" in str(error):
+            return NO_DATABASE
+    if isinstance(error, ConnectionError | OSError):
+        return CLOSED
+    return REFUSED
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    each: BaseException | None = error
+    while each is not None:
+        yield each
+        each = each.__cause__ or each.__context__

@@ -5,11 +5,7 @@ No text of Redis or of redis-py is repeated: it may have a part of the password.
 
 import socket
 import ssl
-from collections.abc import Iterator
 from typing import NamedTuple
-
-from redis.exceptions import AuthenticationError, ConnectionError, RedisError
-from redis.exceptions import TimeoutError as RedisTimeout
 
 
 class Failure(NamedTuple):
@@ -38,41 +34,15 @@ REFUSALS = {
     "LOADING": Failure("no-connection", "is still loading its data"),
 }
 NO_DATABASE = Failure("refused", "has no database of the number in VIT_STORE", lasting=True)
-# By the error below that of redis-py; the first that fits.
+# By the error of the system below that of redis-py; the first that fits.
 CAUSES: tuple[tuple[type[BaseException], Failure], ...] = (
     (socket.gaierror, Failure("no-connection", "has a name that cannot be found")),
     (ssl.SSLCertVerificationError, Failure("no-connection", "has a certificate that is not trusted: see ssl_ca_certs")),
     (ssl.SSLError, Failure("no-connection", "does not speak TLS at this port, but VIT_STORE says rediss")),
     (FileNotFoundError, Failure("no-connection", "cannot be asked: a file that VIT_STORE names does not exist")),
     (ConnectionRefusedError, Failure("no-connection", "refuses connections: it does not run, or at another port")),
-    (AuthenticationError, PASSWORD),
 )
 CLOSED = Failure("no-connection", "closes the connection; if it wants TLS, VIT_STORE begins with rediss")
 SILENT = Failure("timeout", "does not answer in time")
 UNRESOLVED = Failure("no-connection", "has a name for which no name server answers")
-
-
-def explain(error: Exception) -> Failure:
-    """The failure behind an error of redis-py, or behind TimeoutError."""
-    if isinstance(error, TimeoutError | RedisTimeout):
-        return SILENT
-    below = list(_chain(error))
-    for kind, failure in CAUSES:
-        if any(isinstance(each, kind) for each in below):
-            return failure
-    if isinstance(error, RedisError):
-        word = error.status_code or str(error).partition(" ")[0]
-        if word in REFUSALS:
-            return REFUSALS[word]
-        if "DB index" in str(error):
-            return NO_DATABASE
-    if isinstance(error, ConnectionError | OSError):
-        return CLOSED
-    return Failure("refused", "refuses the command")
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    each: BaseException | None = error
-    while each is not None:
-        yield each
-        each = each.__cause__ or each.__context__
+REFUSED = Failure("refused", "refuses the command")

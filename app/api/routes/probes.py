@@ -1,12 +1,12 @@
 """GET /livez, /readyz and /metrics: what a load balancer and Prometheus ask. None waits for the model."""
 
 from fastapi import APIRouter, Request, Response
-from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems
 from app.errors import Unavailable
+from app.telemetry.metrics import EXPOSITION_TYPE
 
 router = APIRouter(tags=["probes"], route_class=CheckedRoute)
 
@@ -31,7 +31,7 @@ async def readyz(request: Request) -> dict[str, str]:
 async def metrics(request: Request) -> Response:
     """Counters and histograms of this process, in Prometheus's text format."""
     services = services_of(request)
-    return Response(services.metrics.exposition(), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return Response(services.metrics.exposition(), media_type=EXPOSITION_TYPE)
 
 
 def check(reason: str | None) -> None:

@@ -27,6 +27,7 @@ NO_ORIGINS = [
         ("store_connect_timeout_s", 10.1, "store_connect_timeout_s"),
         ("gpu", -1, "gpu"),
         ("store_ttl_s", 0, "store_ttl_s"),
+        ("store_ttl_s", "inf", "finite"),  # Redis takes none
         ("store", "postgres://x", "store"),
         *(("root_path", path, "empty, or a path such as /vit") for path in [*NO_PREFIXES, "/vit\n"]),
         *(("cors_origins", f"http://a,{origin}", "is not an origin as browsers send it") for origin in NO_ORIGINS),

@@ -57,7 +57,8 @@ def test_attention_is_one_fused_operator_a_layer(oblong_bundle, name):
 def test_shapes_are_not_computed_at_run_time(oblong_bundle, name, expected):
     """One to give every picture its class token, three for the classes that are explained; none in the blocks."""
     graph = load(oblong_bundle, name).graph
-    assert [dim.dim_value for dim in graph.input[0].type.tensor_type.shape.dim[1:]] == [24, 40, 3]
+    batch, *sides = graph.input[0].type.tensor_type.shape.dim
+    assert (batch.dim_param, [side.dim_value for side in sides]) == ("batch", [24, 40, 3])
     made_by = {output: node for node in graph.node for output in node.output}
     shapes = [node for node in graph.node if node.op_type == "Shape"]
     assert len(shapes) == expected

@@ -17,7 +17,7 @@ from app.telemetry.stages import Stages
 RECIPE = ("map", 3, None, 0.5)
 
 
-async def answered(if_none_match: str = "", *, accept: str = "", **asked: Any) -> tuple[Response, list[str]]:
+async def answered(*if_none_match: str, accept: str = "", **asked: Any) -> tuple[Response, list[str]]:
     """The answer, and what was done for it: the format that was made, the thread that drew, and the
     stages that were timed."""
     done: list[str] = []
@@ -31,7 +31,7 @@ async def answered(if_none_match: str = "", *, accept: str = "", **asked: Any) -
         return draw if kind == "png" else lambda: b"{}"
 
     stages = Stages(observe=lambda stage, seconds: done.append(stage))
-    headers = [(b"if-none-match", if_none_match.encode()), (b"accept", accept.encode())]
+    headers = [*((b"if-none-match", line.encode()) for line in if_none_match), (b"accept", accept.encode())]
     request = Request({"type": "http", "headers": headers})
     RequestState.of(request.scope).stages = stages
     asked_for = {"recipe": RECIPE, "formats": ("png", "json"), "render": render, "format": None, **asked}
@@ -63,6 +63,11 @@ async def test_a_client_that_has_the_answer_gets_304_and_nothing_is_drawn(if_non
     assert response.headers["vary"] == "Accept"
     assert "content-type" not in response.headers
     assert done == []
+
+
+async def test_tags_may_stand_on_several_lines():
+    response, done = await answered(OTHER, ETAG)
+    assert (response.status_code, done) == (304, [])
 
 
 @pytest.mark.parametrize(

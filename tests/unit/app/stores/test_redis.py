@@ -8,8 +8,8 @@ from redis.exceptions import AskError, BusyLoadingError, MovedError, ResponseErr
 from app.errors import CannotStart
 from app.settings import Settings
 from app.stores.name_server import NameServer
-from app.stores.redis import RedisStore
-from app.stores.redis_failures import CLUSTER, explain
+from app.stores.redis import RedisStore, explain
+from app.stores.redis_failures import CLUSTER
 from app.telemetry.metrics import Metrics
 
 
