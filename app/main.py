@@ -5,8 +5,9 @@ import logging
 import os
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from importlib.util import find_spec
 from operator import attrgetter
 
 from fastapi import FastAPI
@@ -31,6 +32,7 @@ from app.door.keys import open_keys
 from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
+from app.errors import StoreUnavailable
 from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
@@ -39,13 +41,14 @@ from app.maps.explainer import Explainer
 from app.maps.record import RecordFormat
 from app.settings import VERSION, Settings
 from app.stores.id import new_id
-from app.stores.store import open_store
+from app.stores.store import Store, open_store
 from app.telemetry.metrics import watch_event_loop
 
 log = logging.getLogger(__name__)
 
 HTTP = "http/protobuf"
 OTLP_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
+OTLP_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 ROUTERS = [
     part.router
     for part in (classify, embed, attention, wall, report, verify, cover, model, huggingface, v2, infer, probes, page)
@@ -86,6 +89,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watches = (backend.runner.watch(), backend.watch_weights(), watch_event_loop(metrics.loop_lag.observe))
         watching = [asyncio.create_task(watch) for watch in watches]
+        watching.append(asyncio.create_task(_ask(store)))
         yield
         for task in watching:
             task.cancel()
@@ -157,7 +161,7 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     cors = Cors(settings.cors_origins)
     app.add_middleware(Door, settings=settings, keys=keys, cors=cors, admission=admission, model=bundle.digest)
     # Outside of the door, so that it counts refusals too.
-    app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path)
+    app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path, routes=routes)
     for gauge in (metrics.images_queued, metrics.waiting_images):
         gauge.set_function(lambda: backend.batcher.waiting)
     for gauge in (metrics.images_in_progress, metrics.queue_images):
@@ -173,12 +177,21 @@ def _put_together(settings: Settings, backend: Backend) -> FastAPI:
     return app
 
 
+async def _ask(store: Store) -> None:
+    """What is wrong with it is logged now, and not with the first map."""
+    with suppress(StoreUnavailable):
+        await store.find(new_id())
+
+
 def _telemetry(settings: Settings) -> TelemetryConfig:
     protocol = next(filter(None, map(os.environ.get, OTLP_PROTOCOLS)), HTTP)
     if protocol != HTTP:
         log.warning("no traces are sent: OTLP is %s alone here, and %s asks for %s", HTTP, OTLP_PROTOCOLS[-1], protocol)
+    exports = find_spec("opentelemetry.sdk") is not None
+    if not exports and (endpoint := next(filter(os.environ.get, OTLP_ENDPOINTS), None)):
+        log.warning("no traces are sent: %s needs the group otel of this project (pip install --group otel)", endpoint)
     return {
-        "auto_configure": protocol == HTTP,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set and the SDK is installed
+        "auto_configure": protocol == HTTP and exports,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set
         "tracing": True,
         "metrics": False,  # Prometheus has them
         "logs": False,  # they would contain the texts of exceptions

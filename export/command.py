@@ -7,6 +7,7 @@ import argparse
 import logging
 import os
 from collections.abc import Iterator
+from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ def main(arguments: list[str]) -> None:
     elif arguments[:1] == ["fit"]:
         fit(fit_parser().parse_args(arguments[1:]))
     else:
+        if meant := get_close_matches("".join(arguments[:1]), ("inspect", "fit"), 1):
+            stop(f"There is no command {arguments[0]}: is {meant[0]} meant?")
         export(_parser().parse_args(arguments))
 
 

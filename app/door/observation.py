@@ -2,10 +2,12 @@
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.door.paths import METRICS, PROBES, below, upload_route
@@ -31,6 +33,7 @@ class Observation:
     _: KW_ONLY
     metrics: Metrics
     root_path: str
+    routes: Sequence[Route]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -38,8 +41,6 @@ class Observation:
             return
         state = RequestState.of(scope)
         stages = state.stages = Stages(observe=self.metrics.stage)
-        unrouted = upload_route(below(self.root_path, scope["path"])) or "unmatched"  # if it is refused at the door
-
         self.metrics.in_flight.inc()
         # Lines that are logged meanwhile name the request, and the trace that its client began.
         in_log = in_work.set(state)
@@ -53,13 +54,13 @@ class Observation:
             state.status, state.problem = 500, "internal-server-error"
             raise
         finally:
-            self._ended(scope, state, unrouted, time.perf_counter() - stages.began)
+            self._ended(scope, state, time.perf_counter() - stages.began)
             context.detach(traced)
             in_work.reset(in_log)
 
-    def _ended(self, scope: Scope, state: RequestState, unrouted: str, seconds: float) -> None:
+    def _ended(self, scope: Scope, state: RequestState, seconds: float) -> None:
         method = scope["method"]
-        route: str = getattr(scope.get("route"), "path", unrouted)
+        route: str = getattr(scope.get("route"), "path", None) or self._refused_route(scope)
         status, problem = state.status or UNANSWERED, state.problem
         if state.refusal:
             status, problem = int(state.refusal.status), state.refusal.kind
@@ -78,6 +79,12 @@ class Observation:
                 **({"images": state.images} if state.images else {}),
             }
             access_log.log(level, "%s %s %d", method, route, status, extra={"fields": facts})
+
+    def _refused_route(self, scope: Scope) -> str:
+        """Of a request that the door has refused before its route was known."""
+        asked = {**scope, "path": below(self.root_path, scope["path"])}
+        found = (route.path for route in self.routes if route.matches(asked)[0] == Match.FULL)
+        return upload_route(asked["path"]) or next(found, "unmatched")
 
 
 def _trace_fields(scope: Scope) -> dict[str, str]:

@@ -81,7 +81,7 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
-    start_log.info("opening the model on the GPU")
+    start_log.info("opening the model on the GPU" if NVIDIA_DRIVER.exists() else "looking for a GPU")
     from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest

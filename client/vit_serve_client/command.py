@@ -26,6 +26,7 @@ LEAST_S = 5.0  # for an answer, whatever the patience
 LISTED = 10  # labels with their counts at the end
 SOME_FAILED, GAVE_UP, INTERRUPTED = 1, 2, 130  # exit statuses; the last as of programs that SIGINT ends
 LASTING = range(400, 500)  # statuses of an image that another run would get too. It is asked again after any other
+KEY_REFUSED = "the service does not take this API key"
 HINTS = {
     401: "the service wants an API key: give it with --key or VIT_API_KEY",
     404: "the service has no such path: check its address",
@@ -54,7 +55,7 @@ def main(arguments: list[str]) -> int:
     except (GivenUp, OSError, ServiceProblem) as stopped:
         reason = str(stopped)
         if isinstance(stopped, ServiceProblem) and (hint := HINTS.get(stopped.problem.status)):
-            reason = f"{hint} ({stopped})"
+            reason = f"{KEY_REFUSED if options.key and stopped.problem.status == 401 else hint} ({stopped})"
     tell(f"given up: {reason}")
     return GAVE_UP
 

@@ -5,7 +5,7 @@ import math
 import os
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import httpx
 
@@ -13,7 +13,7 @@ METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = argparse.ArgumentParser(
+    whole = _Parser(
         prog="vit-serve-client",
         description="Send images to a service, and write the labels that it gives them.",
         epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
@@ -67,6 +67,12 @@ def parser() -> argparse.ArgumentParser:
     return whole
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """End with the message alone: the usage would fill the screen."""
+        self.exit(2, f"{message}. --help lists every option.\n")
+
+
 class _Copies(argparse.Action):
     """How many, and the folder."""
 
@@ -101,7 +107,8 @@ def _key(text: str) -> str:
 def _part(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if not found or int(found[1]) >= int(found[2]):
-        raise argparse.ArgumentTypeError("the parts of 16 are 0/16 to 15/16")
+        parts = int(found[2]) if found and int(found[2]) else 16
+        raise argparse.ArgumentTypeError(f"the parts of {parts} are 0/{parts} to {parts - 1}/{parts}")
     return int(found[1]), int(found[2])
 
 

@@ -71,7 +71,7 @@ def test_its_links_stay_under_the_path(opened, guarded):
     assert page.url == f"{guarded}/"
 
 
-@pytest.mark.parametrize("answer", [None, "wrong-key"])
-def test_the_page_asks_for_a_missing_key(opened, answer):
+@pytest.mark.parametrize(("answer", "said"), [(None, "Send an API key"), ("wrong-key", "This key is not known")])
+def test_the_page_asks_for_a_missing_key(opened, answer, said):
     page = opened(answer)
-    page.get_by_text("Send an API key").wait_for()
+    page.get_by_text(said).wait_for()

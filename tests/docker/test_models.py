@@ -74,6 +74,16 @@ def test_compose_has_for_several_models_what_it_has_for_one():
     assert all(Path("docker", source).exists() and mode == "ro" for source, _, mode in mounts)
 
 
+def test_a_command_that_names_profiles_names_that_of_the_models():
+    """They have it from what they extend, and one --profile takes the place of what docker/.env names."""
+    for file in ("docker/models.yaml", "docs/deployment.md"):
+        commands = re.findall(r"docker compose -f docker/models\.yaml .*", Path(file).read_text())
+        named = [set(re.findall(r"--profile (\S+)", command)) for command in commands]
+        assert any(named)
+        for name in NAMES:
+            assert [profiles for profiles in named if profiles and not profiles & {*extended(name)["profiles"]}] == []
+
+
 @pytest.mark.parametrize("name", OF_ONE)
 def test_balancers_of_several_models_have_every_line_of_those_of_one(name):
     lines = {line.strip() for line in (FOLDER / name).read_text().splitlines()}

@@ -1,5 +1,6 @@
 """What kubectl makes of docker/kubernetes/models: nothing of one model selects, names or changes another."""
 
+import re
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.manifests import FOLDER, Resources, built, container, pod, validate
+from tests.support.pages import block
 
 MODELS = {path.name for path in (FOLDER / "models").iterdir() if path.is_dir()} - {"shared", "model"}
 
@@ -99,6 +101,24 @@ def test_without_keda_each_model_has_an_autoscaler(make, tmp_path):
     assert {name: found["spec"]["scaleTargetRef"]["name"] for name, found in scalers.items()} == {
         f"{model}-vit-serve": f"{model}-vit-serve" for model in MODELS
     }
+
+
+def test_the_first_day_pushes_the_image_of_each_model(resources):
+    page = block("first day of several", Path("docs/deployment.md"))
+    pushed = set(re.findall(r"docker push registry\.example/(\S+)", page))
+    assert set(re.findall(r"-t registry\.example/(\S+)", page)) == pushed
+    assert {container(resources, f"{model}-vit-serve")["image"] for model in MODELS} == pushed
+
+
+def test_keys_are_those_of_every_model_and_are_switched_on_in_one_place(make, tmp_path):
+    shutil.copytree(FOLDER, tmp_path / "kubernetes")
+    file = tmp_path / "kubernetes/models/model/kustomization.yaml"
+    file.write_text(file.read_text().replace("# - ../../keys", "- ../../keys"))
+    resources = make(tmp_path / "kubernetes/models")
+    for model in MODELS:
+        assert "VIT_API_KEYS_FILE" in [v["name"] for v in container(resources, f"{model}-vit-serve")["env"]]
+        (keys,) = pod(resources, f"{model}-vit-serve")["volumes"]
+        assert keys["secret"] == {"secretName": "vit-serve-keys"}  # which has no prefix: of all models
 
 
 def test_one_model_alone_is_what_it_is_among_the_others(make, resources):

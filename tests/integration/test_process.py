@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -96,6 +97,16 @@ def test_a_start_names_its_steps(serve, caplog):
         "opening the model in ONNX Runtime",
         "asking the model for the known answer, and measuring it",
     ]
+
+
+def test_a_store_that_cannot_be_reached_is_named_at_start_and_holds_up_nothing(serve, caplog):
+    with serve(store="redis://:secret@127.0.0.1:1/0", store_connect_timeout_s=10) as client:
+        assert client.get("/readyz").status_code == 200
+        deadline = time.monotonic() + 10
+        while "Redis at" not in caplog.text and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert caplog.text.count("Redis at 127.0.0.1:1 refuses connections") == 1
+    assert "secret" not in caplog.text
 
 
 def test_collecting_garbage_does_not_walk_through_the_whole_service():

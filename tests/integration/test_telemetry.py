@@ -1,6 +1,7 @@
 """What the real server writes and sends about its requests: JSON lines, and spans over OTLP."""
 
 import json
+import sys
 
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -54,3 +55,11 @@ def test_every_request_has_a_line_of_json_and_spans_where_the_environment_says_w
         assert stage.parent_span_id == request.span_id
         assert request.start_time_unix_nano <= stage.start_time_unix_nano
         assert stage.start_time_unix_nano <= stage.end_time_unix_nano <= request.end_time_unix_nano + 10_000_000
+
+
+def test_without_the_sdk_the_log_names_the_group_that_has_it(serve, monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
+    with serve() as client:
+        assert client.get("/readyz").status_code == 200
+    assert "no traces are sent: OTEL_EXPORTER_OTLP_ENDPOINT needs the group otel" in caplog.text

@@ -314,6 +314,12 @@ def test_an_answer_that_does_not_begin_is_left_after_patience(service, images, m
     assert "nothing was answered for 0.1 seconds (no whole answer in 0.1 seconds)" in capsys.readouterr().err
 
 
+def test_a_key_that_is_refused_is_not_asked_for(service, images, capsys):
+    service.answers["/model"] = as_json(problem(401, "unauthorized"), 401)
+    assert run(service, images, "--key", "wrong") == (2, {})
+    assert "given up: the service does not take this API key (401 " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("path", ["/model", "/classify"])
 def test_the_key_goes_to_no_other_host(service, images, path):
     """The service of these tests is asked under no other name."""

@@ -21,6 +21,7 @@ from vit_serve_client.options import METHODS
         (["http://s", "a.png", "--key", "a\nb"], "argument --key: a key has no spaces"),
         (["http://s", "a.png", "--least-sure", "0", "x"], "--least-sure: it must be a whole number of at least 1"),
         (["http://s", "a.png", "--part", "16/16"], "argument --part: the parts of 16 are 0/16 to 15/16"),
+        (["http://s", "a.png", "--part", "2/2"], "argument --part: the parts of 2 are 0/2 to 1/2"),
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
     ],
 )
@@ -28,7 +29,9 @@ def test_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
 
 
 def test_the_command_takes_every_method_of_the_service():

@@ -39,6 +39,20 @@ def test_each_of_the_keys_is_accepted_and_any_other_refused(request_of, headers)
     assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
 
 
+@pytest.mark.parametrize(
+    ("headers", "said"),
+    [
+        ({}, "Send an API key"),
+        ({"authorization": "Basic b2xk"}, "Send an API key"),
+        ({"authorization": "Bearer team=new.key~2=="}, "This key is not known. Of name=KEY send what"),
+        ({"x_api_key": "other"}, "This key is not known."),
+    ],
+)
+def test_a_wrong_key_is_told_from_none(request_of, headers, said):
+    with pytest.raises(Unauthorized, match=f"^{said}"):
+        KEYS.check(request_of("/classify", "POST", **headers))
+
+
 def test_public_paths_need_no_key_nor_metrics_at_a_port_of_their_own_and_without_keys_nothing(request_of):
     KEYS.check(request_of("/livez"))  # test_paths.py has the public ones
     ApiKeys({"a": "unnamed"}, metrics_port=9000).check(request_of("/metrics", port=9000))

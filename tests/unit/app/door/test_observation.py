@@ -51,7 +51,7 @@ def client(metrics) -> TestClient:
         admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()),
         model="a digest",
     )
-    app = Observation(door, metrics=metrics, root_path="/vit")
+    app = Observation(door, metrics=metrics, root_path="/vit", routes=routes)
     return TestClient(app, raise_server_exceptions=False, headers={"X-API-Key": "secret"})
 
 
@@ -78,6 +78,13 @@ def test_a_request_is_counted_under_its_routes_template(client, metrics, paths, 
     assert metrics.registry.get_sample_value("vit_requests_in_flight") == 0
     assert requests(metrics, route=route, status=status) == 2
     assert metrics.registry.get_sample_value("vit_request_seconds_count", {"route": route}) == 2
+
+
+def test_a_request_without_a_key_is_counted_under_its_route_too(client, metrics):
+    for path in ("/things/1", "/vit/things/2", "/nowhere"):
+        assert client.get(path, headers={"X-API-Key": "wrong"}).status_code == 401
+    assert requests(metrics, route="/things/{id}", status="401") == 2
+    assert requests(metrics, route="unmatched", status="401") == 1
 
 
 def test_stages_are_in_server_timing_and_the_metrics(client, metrics):
