@@ -198,7 +198,9 @@ def _read_unrounded(last: HeadTokensBlock) -> None:
     """Let the layers that compute the class token alone read it in float32: no later block evens out their errors, and
     one token costs next to nothing.
     """
-    last.attn.reach = None
-    for layer in (last.attn.q, last.attn.proj, last.mlp.fc1, last.mlp.fc2):
+    attention = last.attn
+    assert isinstance(attention, FusedAttention)
+    attention.reach = None
+    for layer in (attention.q, attention.proj, last.mlp.fc1, last.mlp.fc2):
         if isinstance(layer, QuantisedLinear):
             layer.rounding = nn.Identity()
