@@ -75,6 +75,19 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit):
     assert page.locator("#theme").get_attribute("aria-label") == "Theme: dark"
 
 
+def test_the_models_pictures_have_the_same_colours_in_both_themes(visit):
+    """Their colours are data, and their labels are dark, so they stand on white."""
+    page, drawn = visit(color_scheme="dark"), []
+    page.click("#to-model")
+    picture = page.locator("#gallery img").first
+    picture.evaluate("(image) => image.decode()")
+    for theme in reversed(THEMES):
+        page.emulate_media(color_scheme=theme)
+        drawn.append(picture.screenshot())
+        assert picture.evaluate("(e) => getComputedStyle(e.parentNode).backgroundColor") == "rgb(255, 255, 255)"
+    assert drawn[0] == drawn[1]
+
+
 def test_the_map_takes_a_third_of_a_phone_and_leaves_with_its_section(visit):
     page = visit(viewport={"width": 390, "height": 844})
     page.click("[data-sample=arrow]")
