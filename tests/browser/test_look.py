@@ -89,6 +89,20 @@ def test_the_models_pictures_have_the_same_colours_in_both_themes(visit):
 
 
 def test_the_map_takes_a_third_of_a_phone_and_leaves_with_its_section(visit):
+@pytest.mark.parametrize("width", [390, 900])
+def test_no_method_leaves_a_gap_below_its_sentence_and_six_layers_stand_in_one_row(visit, width):
+    page = visit(viewport={"width": width, "height": 844})
+    page.click("[data-sample=arrow]")
+    settle(page)
+    lines = """(es) => es.map((e) => {
+        const text = document.createRange();
+        text.selectNodeContents(e);
+        return new Set([...text.getClientRects()].map((r) => r.top)).size;
+    })"""
+    assert page.locator("#meaning span").evaluate_all(lines) == [2, 2, 2, 2]
+    assert len({box.bounding_box()["y"] for box in page.locator("#layer label").all()}) == 1
+
+
     page = visit(viewport={"width": 390, "height": 844})
     page.click("[data-sample=arrow]")
     settle(page)
