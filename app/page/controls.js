@@ -7,9 +7,9 @@ import { changesTo, isIdle, isOfLabel } from "./maps.js";
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
   evidence: "What each patch adds to the score of a label (red) or takes from it (blue): the exact direct effect on the logit.",
-  positive_evidence: "What each patch adds to the score in any layer, without what it takes in others, times rollout. It finds more of the patches that the score needs, but does not add up to the logit.",
-  class_token: "How strongly the class token, from which the answer is read, attends to each patch in one layer. Models without one have tokens that stand for it.",
-  rollout: "Where the model looks through all layers together: attention multiplied, half of each layer the residual connection (Abnar and Zuidema, 2020).",
+  positive_evidence: "What each patch adds in any layer, times rollout. It finds more that matters, but adds up to no logit.",
+  class_token: "How strongly the class token, or what stands for it, attends to each patch in one layer.",
+  rollout: "Attention of all layers, multiplied, half of each the residual connection (Abnar and Zuidema, 2020).",
 };
 const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"], positive_evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];

@@ -16,9 +16,10 @@ export class Labels {
     state.addEventListener("change", () => this.#mark());
   }
 
-  /** `predictions`: [{label, index, score}], the most likely first. */
-  show(predictions) {
+  /** `predictions`: [{label, index, score}], the most likely first; `file`: the name of the image, if it has one. */
+  show(predictions, file) {
     byId("labels").replaceChildren(...predictions.map((one) => this.#row(one)));
+    if (file) byId("labels").querySelector("button")?.prepend(element("span", { class: "file", title: file }, file));
     this.#mark();
   }
 

@@ -71,7 +71,7 @@ async function main() {
   function label(id, predictions) {
     labelled = id;
     const likely = [...predictions].sort((a, b) => b.score - a.score); // a report has its own label first
-    labels.show(likely);
+    labels.show(likely, queue.nameOf(id));
     byId("unfamiliar").textContent = "";
     controls.likely = likely;
   }

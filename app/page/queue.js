@@ -3,6 +3,7 @@
 import { send } from "./api.js";
 import { breakable, byId, element } from "./element.js";
 import { percent } from "./numbers.js";
+import { Refusals } from "./refusals.js";
 
 const AT_ONCE = 4; // requests; the server puts them in one batch
 const TOAST_MS = 8000;
@@ -15,6 +16,8 @@ export class Queue extends EventTarget {
   #running = 0;
   #fresh = []; // the files added last, until the first of them has a result
   #list = byId("queue");
+  #refusals = new Refusals(byId("refusals"));
+  #following = true; // whether the chosen image is kept in view: until the strip is scrolled away from it
   #saying; // the timer that ends it
   #shape;
 
@@ -31,6 +34,10 @@ export class Queue extends EventTarget {
       if (!target.closest("input, textarea")) this.#take(clipboardData.files);
     });
     byId("again").addEventListener("click", () => file.click());
+    new ResizeObserver(() => this.#reveal()).observe(this.#list);
+    this.#list.addEventListener("scroll", () => {
+      this.#following = Math.abs(this.#list.scrollLeft - this.#place()) < 1;
+    });
     this.#acceptDrops();
     for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.#say(""), true);
   }
@@ -41,10 +48,10 @@ export class Queue extends EventTarget {
     for (const file of files) {
       const item = new Item(file, {
         shape: this.#shape,
+        refusals: this.#refusals,
         choose: (result) => this.#dispatch("choose", result),
         retry: () => this.#enqueue(item),
       });
-      this.#list.append(item.node);
       this.#fresh.push(item);
       this.#enqueue(item);
     }
@@ -66,13 +73,29 @@ export class Queue extends EventTarget {
   /** Outline the image with this id, and scroll to it along the strip. */
   mark(id) {
     for (const node of this.#list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
-    if (this.#list.querySelector(".refused")) return; // it comes first, to be read
+    this.#following = true;
+    this.#reveal();
+  }
+
+  /** The name of the file with this id. Empty if it was not added here. */
+  nameOf(id) {
+    const node = [...this.#list.children].find(({ dataset }) => dataset.id === id);
+    return node?.querySelector("button").title ?? "";
+  }
+
+  #reveal() {
+    this.#list.scrollLeft = this.#place();
+  }
+
+  /** How far the strip is scrolled where it shows the chosen image. */
+  #place() {
     const { offsetLeft: left = 0, offsetWidth: width = 0 } = this.#list.querySelector(".chosen") ?? {};
     const { scrollLeft, clientWidth } = this.#list;
-    this.#list.scrollLeft = Math.min(Math.max(scrollLeft, left + width + MARGIN - clientWidth), Math.max(left - MARGIN, 0));
+    return Math.min(Math.max(scrollLeft, left + width + MARGIN - clientWidth), Math.max(left - MARGIN, 0));
   }
 
   #enqueue(item) {
+    this.#list.append(item.node);
     this.#waiting.push(item);
     this.#next();
   }
@@ -87,6 +110,7 @@ export class Queue extends EventTarget {
       this.#fresh = [];
       this.#dispatch("choose", result);
     }
+    if (this.#following) this.#reveal(); // a card has changed its width, or left the strip
     this.#next();
   }
 
@@ -113,13 +137,15 @@ export class Queue extends EventTarget {
 class Item {
   #file;
   #shape;
+  #refusals;
   #status;
   #button;
   #retry;
   node;
 
-  constructor(file, { shape, choose, retry }) {
+  constructor(file, { shape, refusals, choose, retry }) {
     this.#shape = shape;
+    this.#refusals = refusals;
     this.#file = file;
     this.#retry = retry;
     this.#status = element("span", { class: "status" }, "waiting");
@@ -155,7 +181,7 @@ class Item {
 
   #refuse(problem) {
     this.node.className = "refused";
-    const remove = element("button", { type: "button", class: "link", onclick: () => this.node.remove() }, "Remove");
+    const remove = element("button", { type: "button", class: "link", onclick: () => this.#refusals.remove(this.node) }, "Remove");
     const again = element(
       "button",
       {
@@ -164,6 +190,7 @@ class Item {
         disabled: problem.retryAfter > 0,
         onclick: () => {
           more.remove();
+          this.#refusals.remove(this.node);
           this.#retry();
         },
       },
@@ -173,6 +200,7 @@ class Item {
     const more = element("span", { class: "more" }, problem.temporary ? again : null, remove);
     this.#show(element("b", {}, this.#file.name), ` ${problem.message}`);
     this.node.append(this.#status, more); // the sentence must not be inside the button
+    this.#refusals.add(this.node);
   }
 
   #show(...what) {

@@ -55,6 +55,62 @@ def test_many_files_stay_in_one_row_that_shows_the_chosen_one(visit, star):
     assert 0 <= box["x"] < box["x"] + box["width"] <= 390
 
 
+def test_many_files_that_cannot_be_used_are_one_card_that_unfolds_and_the_chosen_image_stays_in_view(
+    page, star, complaints
+):
+    pick(page, {f"{i:02}.jpg": star if i % 5 else b"hello %d" % i for i in range(25)})
+    page.locator(".queue .named").nth(19).wait_for()
+    card, box = page.locator("#refusals"), page.locator("#queue").bounding_box()
+    card.get_by_text("5 files cannot be used").wait_for()
+    assert card.bounding_box()["width"] < 250
+    shown = page.locator(".queue li:visible")
+    names = [button.get_attribute("title") for button in shown.locator("> button").all()]
+    assert names == [f"{i:02}.jpg" for i in range(25) if i % 5]  # Tab goes from left to right
+    lefts = [item.bounding_box()["x"] for item in shown.all()]
+    assert lefts == sorted(lefts)
+    shown.last.locator("button").evaluate("(button) => button.click()")
+    for _ in ("folded", "unfolded"):
+        page.wait_for_function(
+            """() => {
+                const box = (selector) => document.querySelector(selector).getBoundingClientRect();
+                const [strip, card] = [box("#queue"), box(".queue .chosen")];
+                return strip.left <= card.left && card.right <= strip.right;
+            }"""
+        )
+        card.locator("summary").click()
+    card.locator("summary").click()
+    assert page.locator("#queue").bounding_box()["height"] == box["height"]
+    refused = card.locator(".refused .status").all_inner_texts()
+    assert [text.split()[0] for text in refused] == [f"{i:02}.jpg" for i in range(0, 25, 5)]
+    assert all("This is not an image of an accepted type" in text for text in refused)
+    for left in ("4 files cannot be used", "3 files cannot be used", "2 files cannot be used"):
+        card.get_by_role("button", name="Remove").first.click()
+        assert card.locator("summary").inner_text() == left
+    card.get_by_role("button", name="Remove").first.click()
+    assert card.locator("summary").is_hidden()  # one needs no count
+    card.get_by_role("button", name="Remove").click()
+    assert card.is_hidden()
+    assert complaints == 5 * ["415 /classify"]
+    complaints.clear()
+
+
+def test_the_answer_names_its_file(page, star):
+    long = f"{'holiday-' * 20}.jpg"
+    pick(page, {"a.jpg": star, long: star})
+    page.locator(".queue .named").nth(1).wait_for()
+    name = page.locator(".labels .file")
+    for file in (long, "a.jpg"):
+        page.get_by_title(file, exact=True).and_(page.locator(".queue button")).click()
+        settle(page)
+        assert (name.inner_text(), name.get_attribute("title")) == (file, file)
+        assert name.evaluate("(name) => name.scrollWidth > name.clientWidth") is (file == long)  # an ellipsis
+        assert name.bounding_box()["height"] < 30
+    page.reload()
+    settle(page)
+    page.locator(".labels button").first.wait_for()
+    assert name.count() == 0  # a link knows none
+
+
 def test_many_files_queue_up_and_the_first_is_shown(page, star):
     pick(page, {f"{i}.jpg": star for i in range(6)})
     page.locator(".queue .named").nth(5).wait_for()

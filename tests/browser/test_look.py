@@ -50,12 +50,13 @@ def test_text_and_controls_have_contrast_and_the_focus_is_visible(visit, theme):
             name,
         )
 
-    for text in ("ink", "soft", "accent"):
+    for text in ("ink", "soft", "accent", "wrong"):
         for ground in ("paper", "surface", "sunk"):
             assert contrast(color(text), color(ground)) >= 4.5, (text, ground)
     assert contrast(color("accent-ink"), color("accent")) >= 4.5
-    assert contrast(color("accent"), color("wash")) >= 4.5
-    for edge in ("edge", "plus", "minus", "wrong"):
+    for text in ("soft", "accent"):
+        assert contrast(color(text), color("wash")) >= 4.5, text
+    for edge in ("edge", "plus", "minus"):
         assert contrast(color(edge), color("paper")) >= 3, edge
     page.keyboard.press("Tab")
     page.keyboard.press("Tab")
@@ -73,6 +74,33 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit):
     page.reload()
     assert page.evaluate(color) == dark  # remembered
     assert page.locator("#theme").get_attribute("aria-label") == "Theme: dark"
+
+
+def test_the_models_pictures_have_the_same_colours_in_both_themes(visit):
+    """Their colours are data, and their labels are dark, so they stand on white."""
+    page, drawn = visit(color_scheme="dark"), []
+    page.click("#to-model")
+    picture = page.locator("#gallery img").first
+    picture.evaluate("(image) => image.decode()")
+    for theme in reversed(THEMES):
+        page.emulate_media(color_scheme=theme)
+        drawn.append(picture.screenshot())
+        assert picture.evaluate("(e) => getComputedStyle(e.parentNode).backgroundColor") == "rgb(255, 255, 255)"
+    assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("width", [390, 900])
+def test_no_method_leaves_a_gap_below_its_sentence_and_six_layers_stand_in_one_row(visit, width):
+    page = visit(viewport={"width": width, "height": 844})
+    page.click("[data-sample=arrow]")
+    settle(page)
+    lines = """(es) => es.map((e) => {
+        const text = document.createRange();
+        text.selectNodeContents(e);
+        return new Set([...text.getClientRects()].map((r) => r.top)).size;
+    })"""
+    assert page.locator("#meaning span").evaluate_all(lines) == [2, 2, 2, 2]
+    assert len({box.bounding_box()["y"] for box in page.locator("#layer label").all()}) == 1
 
 
 def test_the_map_takes_a_third_of_a_phone_and_leaves_with_its_section(visit):

@@ -21,3 +21,14 @@ def test_an_unfamiliar_image_is_called_so(looking):
     said = looking.locator("#unfamiliar").inner_text()
     assert said.startswith("This image is unlike the 50 images that the model was shown: it is less familiar than 98 %")
     assert looking.locator("#labels li").count() == 5
+
+
+def test_that_is_a_warning_above_the_label(looking):
+    warning, label = looking.locator("#unfamiliar"), looking.locator(".labels .name").first
+    assert warning.bounding_box()["y"] < label.bounding_box()["y"]
+    size, weight, color, edge = warning.evaluate(
+        "(e) => ['fontSize', 'fontWeight', 'color', 'borderColor'].map((name) => getComputedStyle(e)[name])"
+    )
+    assert (float(size.removesuffix("px")) > 16, int(weight) >= 600) == (True, True)
+    looking.evaluate("document.body.style.color = 'var(--wrong)'")  # its contrast is in test_look.py
+    assert looking.evaluate("getComputedStyle(document.body).color") == color == edge

@@ -1,0 +1,30 @@
+// Files that cannot be used, with the reasons: one stands open, several are a count that unfolds.
+
+export class Refusals {
+  #box;
+  #list;
+
+  /** `box`: a <details> with a list. */
+  constructor(box) {
+    this.#box = box;
+    this.#list = box.querySelector("ul");
+  }
+
+  add(node) {
+    this.#list.append(node);
+    if (this.#list.children.length === 2) this.#box.open = false;
+    this.#count();
+  }
+
+  remove(node) {
+    node.remove();
+    this.#count();
+  }
+
+  #count() {
+    const { length } = this.#list.children;
+    this.#box.hidden = length === 0;
+    this.#box.querySelector("summary").textContent = `${length} files cannot be used`;
+    if (length === 1) this.#box.open = true;
+  }
+}
