@@ -1,11 +1,10 @@
 // Requests to the server, with the API key where one is needed. Every failure becomes a Problem with a sentence to show.
 
 import { element } from "./element.js";
+import { askForKey, keyHeader, storedKey } from "./key.js";
 
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
-
-const KEY = "vit-serve-key"; // in the session storage: the key is kept until the tab is closed
 
 export class Problem extends Error {
   constructor(message, { status = 0, retryAfter = 0 } = {}) {
@@ -22,8 +21,13 @@ export class Problem extends Error {
 
 /** The response, if it is a success. Throws Problem, or AbortError when `signal` is aborted. */
 async function request(address, options = {}) {
-  let response = await reach(address, options);
-  if (response.status === 401 && promptForKey()) response = await reach(address, options);
+  let key = storedKey();
+  let response = await reach(address, options, key);
+  while (response.status === 401) {
+    await askForKey(key);
+    key = storedKey();
+    response = await reach(address, options, key);
+  }
   if (response.ok) return response;
   const retryAfter = Number(response.headers.get("Retry-After")) || 0;
   const body = await response.json().catch(() => ({}));
@@ -31,9 +35,9 @@ async function request(address, options = {}) {
   throw new Problem(message, { status: response.status, retryAfter });
 }
 
-async function reach(address, options) {
+async function reach(address, options, key) {
   try {
-    return await fetch(address, { ...options, headers: { ...options.headers, ...keyHeader() } });
+    return await fetch(address, { ...options, headers: { ...options.headers, ...keyHeader(key) } });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem("The server cannot be reached. Check the connection and try again.");
@@ -54,25 +58,14 @@ export async function send(file, { labels }) {
   return answer.results[0];
 }
 
-const hasKey = () => sessionStorage.getItem(KEY) !== null;
-
-const keyHeader = () => (hasKey() ? { "X-API-Key": sessionStorage.getItem(KEY) } : {});
-
-/** Whether a key was entered. */
-function promptForKey() {
-  const key = prompt("This server requires an API key.")?.trim();
-  if (key) sessionStorage.setItem(KEY, key);
-  return Boolean(key);
-}
-
 /** What to set as `src` of an <img>. The browser loads it without the API key, so with a key the page fetches it. */
-export const imageSource = async (address) => (hasKey() ? URL.createObjectURL(await blob(address)) : address);
+export const imageSource = async (address) => (storedKey() ? URL.createObjectURL(await blob(address)) : address);
 
 /** The same for links to maps and numbers: with a key, the page fetches and downloads them. */
 export function fetchLinks() {
   addEventListener("click", async (event) => {
     const link = event.target.closest(`a[href^='${ROOT}attention/'], a[href^='${ROOT}model/']`);
-    if (!link || !hasKey()) return;
+    if (!link || !storedKey()) return;
     event.preventDefault();
     try {
       const address = URL.createObjectURL(await blob(link.href));

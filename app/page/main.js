@@ -1,14 +1,15 @@
 // Builds the page from its parts.
 
-import { ROOT, fetchLinks, json } from "./api.js";
+import { fetchLinks } from "./api.js";
 import { Classes } from "./classes.js";
 import { Controls } from "./controls.js";
 import { Cover } from "./cover.js";
-import { byId, element } from "./element.js";
+import { byId } from "./element.js";
 import { showGallery } from "./gallery.js";
 import { Heatmap } from "./heatmap.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
+import { loadModel } from "./model.js";
 import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
@@ -20,25 +21,10 @@ import { explainTerms } from "./terms.js";
 import { Verification } from "./verification.js";
 import { Wall } from "./wall.js";
 
-const PROVIDERS = { CPUExecutionProvider: "ONNX Runtime", CUDAExecutionProvider: "CUDA" };
-
 async function main() {
-  let model;
-  try {
-    model = await json(`${ROOT}model`);
-  } catch (problem) {
-    byId("served").textContent = problem.message;
-    return;
-  }
-  const { computes_in: computed, manifest: { precision: stored } } = model;
-  const precision = stored === computed ? stored : `${stored}, computed in ${computed}`;
-  byId("served").replaceChildren(
-    element("b", {}, model.name),
-    element("code", { title: `Digest ${model.digest}` }, model.digest.slice(0, 8)),
-    element("span", {}, PROVIDERS[model.provider] ?? model.provider),
-    element("span", {}, precision),
-  );
-
+  const loading = loadModel();
+  const queue = new Queue(loading.then(({ manifest }) => manifest)); // it takes files before the model is known
+  const model = await loading;
   const shape = model.manifest;
   const [method, tabs] = shape.labels.length
     ? ["evidence", ["answer", "what-if", "inside"]]
@@ -46,7 +32,6 @@ async function main() {
   const state = new State({ method, tabs });
   document.body.classList.toggle("headless", !shape.labels.length);
   showTabs(state, tabs);
-  const queue = new Queue(shape);
   const classes = new Classes(shape.labels);
   const controls = new Controls(state, shape, classes);
   const labels = new Labels(state, classes);

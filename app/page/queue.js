@@ -2,6 +2,7 @@
 
 import { send } from "./api.js";
 import { breakable, byId, element } from "./element.js";
+import { remindOfKey } from "./key.js";
 import { percent } from "./numbers.js";
 import { Refusals } from "./refusals.js";
 
@@ -21,7 +22,7 @@ export class Queue extends EventTarget {
   #saying; // the timer that ends it
   #shape;
 
-  /** `shape`: {labels} of the model. */
+  /** `shape`: {labels} of the model, once it is known. Until then files wait. */
   constructor(shape) {
     super();
     this.#shape = shape;
@@ -44,6 +45,7 @@ export class Queue extends EventTarget {
 
   add(files) {
     if (!files.length) return;
+    remindOfKey();
     this.#fresh = [];
     for (const file of files) {
       const item = new Item(file, {
@@ -157,11 +159,12 @@ class Item {
   }
 
   async send() {
+    const shape = await this.#shape;
     this.node.className = "working";
     this.#button.append(this.#status);
     this.#show("…");
     try {
-      this.result = await send(this.#file, this.#shape);
+      this.result = await send(this.#file, shape);
     } catch (problem) {
       this.#refuse(problem);
       return undefined;

@@ -190,3 +190,28 @@ def test_a_temporary_failure_can_be_tried_again(page, star, complaints, trouble)
     assert page.locator(".refused").count() == 0
     assert complaints == (["503 /classify"] if trouble == "full" else [])
     complaints.clear()
+
+
+def test_files_wait_for_a_model_that_is_asked_for_until_it_answers(page, star, complaints):
+    def answer(route) -> None:
+        if not complaints:
+            starting = {"status": 503, "headers": {"Retry-After": "1"}, "json": {"detail": "The service is starting."}}
+            route.fulfill(**starting)
+        elif not up:
+            route.abort()
+        else:
+            route.continue_()
+
+    up = False
+    page.route("**/model", answer)
+    page.reload()
+    page.get_by_text("The service is starting. It is asked again in 1 s.").wait_for()
+    page.get_by_text("The server cannot be reached").wait_for()
+    pick(page, {"mine.jpg": star})
+    assert "waiting" in page.locator(".queue li").inner_text()
+    up = True
+    settle(page)
+    assert "mine.jpg" in page.locator(".queue .chosen").inner_text()
+    assert page.locator("#served b").is_visible()
+    assert complaints == ["503 /model"]
+    complaints.clear()

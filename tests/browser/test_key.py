@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.stage import address, link, settle, shown, turn, visible
+from tests.browser.stage import address, link, pick, settle, shown, turn, visible
 from tests.support.server import running
 
 
@@ -16,23 +16,33 @@ def guarded():
 
 
 @pytest.fixture
-def opened(browser, guarded):
-    """Open the page and answer its prompt: `opened("right-key")`."""
-
-    def page_with(answer: str | None):
+def asking(browser, guarded):
+    """The page as it asks for the key."""
+    with browser.new_context() as context:
         page = context.new_page()
         page.set_default_timeout(30_000)
-        page.once("dialog", lambda dialog: dialog.accept(answer) if answer else dialog.dismiss())
         page.goto(guarded)
-        return page
+        page.locator("#key").wait_for()
+        yield page
 
-    with browser.new_context() as context:
-        yield page_with
+
+@pytest.fixture
+def opened(asking):
+    """The page with the key."""
+    enter(asking, "right-key")
+    asking.locator("#served b").wait_for()
+    return asking
+
+
+def enter(page, key: str) -> None:
+    """Type the key where the page has put the focus."""
+    page.locator("#key-field:focus").fill(key)
+    page.keyboard.press("Enter")
 
 
 def test_the_page_works_with_the_key_and_under_the_path(opened, guarded):
-    page, failed = opened("right-key"), []
-    page.locator("#served b").wait_for()  # the refusal that asks for the key may come after the load
+    page, failed = opened, []
+    assert page.locator("#key").is_hidden()
     page.on("response", lambda answer: failed.append(answer.url) if answer.status >= 400 else None)
     page.click("[data-sample=star]")
     settle(page)
@@ -52,14 +62,13 @@ def test_the_page_works_with_the_key_and_under_the_path(opened, guarded):
     page.check("#layer [value='3']")
     before, fragment = shown(page), link(page)
     assert page.evaluate("location.href") == f"{guarded}/{fragment}"
-    page.reload()  # the tab keeps the key: a second prompt would find no answer
+    page.reload()  # the tab keeps the key
     assert shown(page) == before
     assert failed == []
 
 
 def test_its_links_stay_under_the_path(opened, guarded):
-    page = opened("right-key")
-    page.locator("#served b").wait_for()
+    page = opened
     assert page.url == f"{guarded}/"
     page.get_by_role("link", name="API").click()
     page.locator(".opblock").first.wait_for()
@@ -71,7 +80,24 @@ def test_its_links_stay_under_the_path(opened, guarded):
     assert page.url == f"{guarded}/"
 
 
-@pytest.mark.parametrize(("answer", "said"), [(None, "Send an API key"), ("wrong-key", "This key is not known")])
-def test_the_page_asks_for_a_missing_key(opened, answer, said):
-    page = opened(answer)
-    page.get_by_text(said).wait_for()
+def test_the_page_asks_until_it_has_a_key_that_is_known_and_keeps_files_until_then(asking, star):
+    assert asking.get_by_label("This server requires an API key.").get_attribute("type") == "password"
+    for wrong in ("wrong-key", "name=right-key", "clé…"):
+        enter(asking, wrong)
+        asking.locator("#key-said", has_text="The server does not know this key.").wait_for()
+        asking.evaluate("document.getElementById('key-said').textContent = ''")
+    asking.get_by_label("Theme").focus()
+    pick(asking, {"mine.jpg": star})
+    assert "waiting" in asking.locator(".queue li").inner_text()
+    enter(asking, "right-key")  # the file has led back to the field
+    settle(asking)
+    assert "mine.jpg" in asking.locator(".queue .chosen").inner_text()
+
+
+def test_a_key_that_is_no_longer_known_is_asked_for_again(opened):
+    opened.evaluate("sessionStorage.setItem('vit-serve-key', 'old-key')")
+    opened.click("[data-sample=star]")
+    opened.locator("#key-said", has_text="The server does not know this key.").wait_for()
+    enter(opened, "right-key")
+    settle(opened)
+    assert opened.locator("#key").is_hidden()

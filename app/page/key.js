@@ -1,0 +1,58 @@
+// The API key. It is asked for in the page, and kept in the session storage until the tab is closed.
+
+import { byId } from "./element.js";
+
+const KEY = "vit-serve-key";
+const UNKNOWN = "The server does not know this key. Try again. Of name=KEY, enter only what stands after the first =.";
+const UNREACHED = "The server cannot be reached. Check the connection and try again.";
+
+let asking; // a promise while the page asks for a key
+
+/** Null if none was entered. */
+export const storedKey = () => sessionStorage.getItem(KEY);
+
+export const keyHeader = (key) => (key === null ? {} : { "X-API-Key": key });
+
+/** Ask until there is a key that the server knows. `refused`: the one that it does not know, or null. */
+export async function askForKey(refused) {
+  if (storedKey() !== refused) return; // another one was entered in the meantime
+  asking ??= new Promise((resolve) => {
+    const [form, field] = [byId("key"), byId("key-field")];
+    form.hidden = false;
+    say(refused === null ? "" : UNKNOWN);
+    field.focus();
+    form.onsubmit = async (event) => {
+      event.preventDefault();
+      const key = field.value.trim();
+      const trouble = await troubleWith(key);
+      say(trouble);
+      if (trouble) return;
+      sessionStorage.setItem(KEY, key);
+      form.hidden = true;
+      form.reset();
+      asking = undefined;
+      resolve();
+    };
+  });
+  await asking;
+}
+
+/** Lead to the field of the key, if there is none that the server knows. */
+export function remindOfKey() {
+  if (asking) byId("key-field").focus();
+}
+
+/** Why this key is of no use. Empty if the server knows it. */
+async function troubleWith(key) {
+  if (!/^[!-~]+$/.test(key)) return UNKNOWN; // a header takes no other characters
+  try {
+    const { status } = await fetch(new URL("../model", import.meta.url), { headers: keyHeader(key) });
+    return status === 401 ? UNKNOWN : "";
+  } catch {
+    return UNREACHED;
+  }
+}
+
+function say(sentence) {
+  byId("key-said").textContent = sentence;
+}
