@@ -13,8 +13,6 @@ from model.blocks import ResPostBlock
 from model.checkpoints.checkpoint import Checkpoint
 
 BATCH = 8
-# Behind an activation, other images have larger numbers than those that were measured: in DINOv2 up to 2.4 times.
-HIDDEN_MARGIN = 1.25
 
 Hook = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
@@ -32,15 +30,13 @@ def ranges(checkpoint: Checkpoint, pixels: Pixels, modules: Sequence[nn.Module])
 def measure(checkpoint: Checkpoint, pixels: Pixels) -> None:
     """Keep ranges over `pixels` in the blocks of the checkpoint's model, as buffers which export/rewrite.py passes on.
 
-    Each linear layer gets `range` (2,), the least and the largest number that it reads, times HIDDEN_MARGIN behind an
-    activation, and `moments` (in, in), the means of the products of each two numbers of a token. Each attention that
-    reads the output of a norm gets `reach` (2,), the largest magnitudes of queries and of keys, with any rotary
-    positions. Where it reads the residual stream itself, scores are so large that rounding them would change what
-    attention reads.
+    Each linear layer gets `range` (2,), the least and the largest number that it reads, and `moments` (in, in), the
+    means of the products of each two numbers of a token. Each attention that reads the output of a norm gets `reach`
+    (2,), the largest magnitudes of queries and of keys, with any rotary positions. Where it reads the residual stream
+    itself, scores are so large that rounding them would change what attention reads.
     """
     blocks = checkpoint.model.blocks
     linear = {module: list[Tensor]() for module in blocks.modules() if isinstance(module, nn.Linear)}
-    hidden = {block.get_submodule("mlp.fc2") for block in blocks}
     normed = [block.get_submodule("attn") for block in blocks if not isinstance(block, ResPostBlock)]
     attention = {module: list[Tensor]() for module in normed if isinstance(module, Attention)}
     for layer in linear:
@@ -50,8 +46,7 @@ def measure(checkpoint: Checkpoint, pixels: Pixels) -> None:
     _run(checkpoint, pixels, [*of_inputs, *of_scores])
     for layer, found in linear.items():
         least, largest = _joined(found)
-        margin = HIDDEN_MARGIN if layer in hidden else 1
-        layer.register_buffer("range", margin * torch.stack([least.min(), largest.max()]))
+        layer.register_buffer("range", torch.stack([least.min(), largest.max()]))
         layer.get_buffer("moments").div_(len(pixels))
     for reader, found in attention.items():  # queries go through `rope` first, then keys
         by_pass = [_joined(found[first::2]).abs().max() for first in (0, 1)]

@@ -42,7 +42,7 @@ def _apart(exact: npt.NDArray[np.float32], found: npt.NDArray[np.float32]) -> Ro
     cosines = (_unit(exact) * _unit(found)).sum(1)
     return {
         "images": len(found),
-        "cosine, mean": f"{cosines.mean():.5f}",
+        "cosine, median": f"{np.median(cosines):.5f}",
         "least": f"{cosines.min():.4f}",
         "same nearest image, %": round(100 * float(np.mean(_nearest(exact) == _nearest(found))), 1),
     }
