@@ -1,10 +1,13 @@
-// Requests to the server, with the API key where one is needed. Every failure becomes a Problem with a sentence to show.
+// Requests to the server, with the API key where one is needed. An image that the server has forgotten is sent again.
+// Every failure becomes a Problem with a sentence to show.
 
 import { element } from "./element.js";
 import { askForKey, keyHeader, storedKey } from "./key.js";
 
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
+
+const sent = new Map(); // the images of this tab, by all ids that they have had: {file, path, id: the last one}
 
 export class Problem extends Error {
   constructor(message, { status = 0, retryAfter = 0 } = {}) {
@@ -21,6 +24,20 @@ export class Problem extends Error {
 
 /** The response, if it is a success. Throws Problem, or AbortError when `signal` is aborted. */
 async function request(address, options = {}) {
+  const id = address.split(`${ROOT}attention/`)[1]?.split(/[/?]/)[0];
+  const image = sent.get(id);
+  if (!image) return attempt(address, options);
+  const used = image.id; // it changes while others wait
+  try {
+    return await attempt(address.replace(id, used), options);
+  } catch (problem) {
+    if (problem.status !== 404) throw problem;
+    if (image.id === used) await (image.renewing ??= renew(image).finally(() => (image.renewing = undefined)));
+    return attempt(address.replace(id, image.id), options);
+  }
+}
+
+async function attempt(address, options) {
   let key = storedKey();
   let response = await reach(address, options, key);
   while (response.status === 401) {
@@ -50,22 +67,38 @@ export const blob = async (address, options) => (await request(address, options)
 
 /** Labels and id of one image file; its embedding and id from a model without classes. */
 export async function send(file, { labels }) {
-  const answer = await json(ROOT + (labels.length ? "classify" : "embed?attention=true"), {
-    method: "POST",
-    body: file,
-    headers: { "Content-Type": "application/octet-stream" },
-  });
-  return answer.results[0];
+  const image = { file, path: labels.length ? "classify" : "embed?attention=true" };
+  const result = await post(image);
+  if (result.id) sent.set(result.id, Object.assign(image, { id: result.id }));
+  return result;
 }
+
+async function post({ file, path }) {
+  const headers = { "Content-Type": "application/octet-stream" };
+  const { results } = await json(ROOT + path, { method: "POST", body: file, headers });
+  return results[0];
+}
+
+/** Give the image a new id, by which the server knows it for another while. */
+async function renew(image) {
+  const { id } = await post(image);
+  if (!id) throw new Problem("The server could not keep the maps of this image.");
+  sent.set(id, image);
+  image.id = id;
+  dispatchEvent(new Event("renew"));
+}
+
+/** The id by which the server knows an image now; the page goes on calling it by its first one. */
+export const idNow = (id) => sent.get(id)?.id ?? id;
 
 /** What to set as `src` of an <img>. The browser loads it without the API key, so with a key the page fetches it. */
 export const imageSource = async (address) => (storedKey() ? URL.createObjectURL(await blob(address)) : address);
 
-/** The same for links to maps and numbers: with a key, the page fetches and downloads them. */
+/** The same for links to numbers of the model, with a key, and to maps, whose image may have to be sent again. */
 export function fetchLinks() {
   addEventListener("click", async (event) => {
     const link = event.target.closest(`a[href^='${ROOT}attention/'], a[href^='${ROOT}model/']`);
-    if (!link || !storedKey()) return;
+    if (!link || !(storedKey() || link.pathname.startsWith(`${ROOT}attention/`))) return;
     event.preventDefault();
     try {
       const address = URL.createObjectURL(await blob(link.href));

@@ -1,6 +1,6 @@
 // The map on its image, as the server draws it, and the numbers under the pointer.
 
-import { blob, json } from "./api.js";
+import { blob, idNow, json } from "./api.js";
 import { showCaption } from "./caption.js";
 import { byId } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
@@ -69,7 +69,8 @@ export class Heatmap extends EventTarget {
   }
 
   /** Where the map is downloaded: the PNG as it is shown, with a colour bar. */
-  #link(values, numbers) {
+  #link(shown, numbers) {
+    const values = { ...shown, id: idNow(shown.id) };
     for (const format of ["png", "json", "npy"]) {
       const link = byId(`take-${format}`);
       link.href = mapAddress(values, format, numbers) + (format === "png" ? "&colorbar=true" : "");

@@ -1,6 +1,7 @@
 // What the page shows, as strings, and the address that restores it. Browsers do not send the fragment of an address
 // to the server, so ids of maps stay out of its logs.
 
+import { idNow } from "./api.js";
 import { isIdle, isMethod } from "./maps.js";
 
 const DEFAULTS = Object.freeze({
@@ -42,6 +43,7 @@ export class State extends EventTarget {
       if (values.id || !this.#values.id) this.set(values);
       else this.#write(); // a link to a part of the page has taken its place
     });
+    addEventListener("renew", () => this.#write());
   }
 
   #read() {
@@ -83,6 +85,7 @@ export class State extends EventTarget {
     const set = Object.entries(this.#values).filter(
       ([name, value]) => value !== this.#defaults[name] && !isIdle(name, this.#values),
     );
-    return `${location.origin}${location.pathname}#${new URLSearchParams(set)}`;
+    const now = set.map(([name, value]) => [name, name === "id" ? idNow(value) : value]);
+    return `${location.origin}${location.pathname}#${new URLSearchParams(now)}`;
   }
 }
