@@ -60,6 +60,7 @@ def test_ctrl_c_while_it_is_imported_is_one_line():
     """As what is imported catches KeyboardInterrupt here, libraries may."""
     program = """
 import os, runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in what a shell starts in the background
 class Interrupting:
     def find_spec(self, name, path, target=None):
         if name == "httpx":
