@@ -169,18 +169,22 @@ class QuantisedLinear(nn.Module):
         return self.integers * self.scale
 
     def forward(self, x: Tensor) -> Tensor:
-        weight = self.weight  # where x is not rounded: ONNX Runtime has no DequantizeLinear for the weight alone
-        if isinstance(self.rounding, Rounding):
-            weight = torch.onnx.ops.symbolic(
-                "DequantizeLinear",
-                (self.integers, self.scale),
-                {"axis": 1},
-                dtype=x.dtype,
-                shape=self.integers.shape,
-                version=19,
-            )
+        # ONNX Runtime has no DequantizeLinear for a weight alone, where x is not rounded.
+        weight = self._dequantised(x.dtype) if isinstance(self.rounding, Rounding) else self.weight
         out: Tensor = self.rounding(x) @ weight
         return out if self.bias is None else out + self.bias
+
+    def _dequantised(self, dtype: torch.dtype) -> Tensor:
+        """`weight`, by the operator of ONNX that runtimes compute in integers."""
+        weight: Tensor = torch.onnx.ops.symbolic(
+            "DequantizeLinear",
+            (self.integers, self.scale),
+            {"axis": 1},
+            dtype=dtype,
+            shape=self.integers.shape,
+            version=19,
+        )
+        return weight
 
 
 def _quantise(blocks: nn.Module) -> None:
