@@ -36,7 +36,7 @@ def fastest(record: str) -> Rows:
 
 def ahead() -> str:
     """The servers that are ahead of this one with labels, by precision and column."""
-    labels = [row for row in rows_of("servers") if "maps" not in str(row["server"])]
+    labels = [row for row in rows_of("servers") if row["server"] == OURS or not is_ours(row)]
     places = []
     for ours in filter(is_ours, labels):
         others = [row for row in labels if not is_ours(row) and precision_of(row) == precision_of(ours)]

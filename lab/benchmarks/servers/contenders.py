@@ -23,7 +23,8 @@ EQUAL = "equal"  # the group of servers that run the same file
 GROUPS = ("fp32", "bf16", "int8", "others", EQUAL)
 PLAIN_GRAPH = "plain export, fp32"
 OUR_GRAPH, OUR_BF16, OUR_INT8 = "vit-serve, fp32", "vit-serve, bf16", "vit-serve, int8"
-LABELS, MAPS = "labels", "labels and maps"
+LABELS, DEFAULT, MAPS = "labels", "default", "labels and maps"
+QUERIES = {LABELS: "?attention=false", DEFAULT: "", MAPS: "?attention=now"}  # of /classify
 BFLOAT16 = "bfloat16"
 RUNTIMES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 
@@ -100,10 +101,13 @@ def contenders(weights: Path) -> list[Contender]:
     of_pytorch = [peer("litserve", way, files.TORCH) for way in (QUIET, FEW)]
     return [
         ours(fp32, OUR_GRAPH, *GROUPS),
+        ours(fp32, OUR_GRAPH, "fp32", answer=DEFAULT),
         ours(fp32, OUR_GRAPH, "fp32", answer=MAPS),
         ours(bf16, OUR_BF16, "bf16"),
+        ours(bf16, OUR_BF16, "bf16", answer=DEFAULT),
         ours(bf16, OUR_BF16, "bf16", answer=MAPS),
         ours(int8, OUR_INT8, "int8", EQUAL),
+        ours(int8, OUR_INT8, "int8", answer=DEFAULT),
         ours(int8, OUR_INT8, "int8", answer=MAPS),
         ours(fp32, OUR_GRAPH, EQUAL, engine="onnxruntime"),
         ours(plain, PLAIN_GRAPH, EQUAL),
@@ -135,7 +139,7 @@ def ours(bundle: Path, graph: str, *groups: str, answer: str = LABELS, engine: s
         arguments=("-m", "app"),
         port_variable="VIT_PORT",
         variables=variables_of(bundle=bundle, engine=engine, log_level="warning", **PATIENT),
-        request=classify_jpeg("?attention=false" if answer == LABELS else "?attention=now"),
+        request=classify_jpeg(QUERIES[answer]),
     )
     runtime = RUNTIMES[engine]
     return Contender(
