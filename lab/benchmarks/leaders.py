@@ -34,9 +34,9 @@ def fastest(record: str) -> Rows:
     ]
 
 
-def ahead() -> str:
-    """The servers that are ahead of this one with labels, by precision and column."""
-    labels = [row for row in rows_of("servers") if row["server"] == OURS or not is_ours(row)]
+def ahead(record: str) -> str:
+    """The servers that are ahead of this one with labels in a comparison, by precision and column."""
+    labels = [row for row in rows_of(record) if row["server"] == OURS or not is_ours(row)]
     places = []
     for ours in filter(is_ours, labels):
         others = [row for row in labels if not is_ours(row) and precision_of(row) == precision_of(ours)]

@@ -24,8 +24,9 @@ def blocks() -> dict[str, str]:
     """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
     tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
     return tables | {
-        "figures": table(fastest("servers")),
-        "where others are ahead": ahead(),
+        "figures": table(fastest("servers_amx_int8")),
+        "where others are ahead": ahead("servers_amx_int8"),
+        "where others are ahead with AVX2": ahead("servers_avx2"),
         "sizing": table(sizing()),
         "what_if": table(of_first_fill()),
         **{name: table(rows) for name, rows in gpu_tables().items()},

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Iterator
 
-from lab.benchmarks.leaders import RATE, is_ours, precision_of
+from lab.benchmarks.leaders import PRECISIONS, RATE, precision_of
 from lab.benchmarks.record import Row, Rows, number, read_record, record_paths, rows_of
 from lab.gpu.tables import rates
 
 LOAD = 0.8  # of what a replica answers at most: there percentiles were measured
 OFFERED = (10, 100, 1000)  # images/s
+SERVERS = {"servers_amx_int8": ("AMX", PRECISIONS), "servers_avx2": ("AVX2 alone", ("fp32",))}
 LATENCY = "p50 / p99 at 80% of its own capacity, ms"
 ON_GPU = 4  # replicas that share it
 CORES_BESIDE_GPU = 4  # of each replica
@@ -25,11 +26,12 @@ def replicas(images_s: float, *, each: float) -> int:
 
 
 def _of_servers() -> Iterator[Row]:
-    for row in filter(is_ours, rows_of("servers")):
-        if row["server"] == "vit-serve":
-            yield _sized(
-                f"ViT-S/16, {precision_of(row)}", number(row[RATE]), _cores("servers"), latency=str(row[LATENCY])
-            )
+    for record, (processor, precisions) in SERVERS.items():
+        for row in rows_of(record):
+            if row["server"] == "vit-serve" and (precision := precision_of(row)) in precisions:
+                yield _sized(
+                    f"ViT-S/16, {precision}, {processor}", number(row[RATE]), _cores(record), latency=str(row[LATENCY])
+                )
 
 
 def _of_large_models() -> Iterator[Row]:

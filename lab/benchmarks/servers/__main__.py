@@ -2,15 +2,18 @@
 
 Groups are those of one precision (fp32, bf16, int8), others (slower ones in fp32) and equal (servers that run the same
 file). Without a name it is all of them. Each takes 15 to 20 minutes on two cores. A group that was measured before in
-the same state of the code is not measured again, and the tables are rewritten when those of all precisions are there. N
-requests stand behind each percentile (500).
+the same state of the code is not measured again. The tables are rewritten when those of all precisions are there. The
+first is that of this kind of processor: precisions are as fast as its instructions. N requests stand behind each
+percentile (500).
 """
 
 import argparse
+import platform
 import shelve
 import shutil
 import sys
 
+from app.machine import instructions
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.leaders import PRECISIONS
 from lab.benchmarks.rounds import table
@@ -25,7 +28,8 @@ from lab.benchmarks.servers.comparison import (
 )
 from lab.benchmarks.servers.contenders import GROUPS
 
-TABLES = {"servers": servers_table, "servers_equal": equal_table, "servers_tries": tries_table}
+OF_ANY_PROCESSOR = {"servers_equal": equal_table, "servers_tries": tries_table}
+KINDS = ("amx_int8", "avx512_vnni", "avx2")  # of processors, by the instructions that decide
 
 
 def main() -> None:
@@ -37,7 +41,8 @@ def main() -> None:
         for group in arguments.groups or GROUPS:
             if group not in journal:
                 journal[group] = compare(group, arguments.requests, journal)
-            for rows in (of_groups([journal[group]]) for of_groups in TABLES.values()):
+            for of_groups in (servers_table, *OF_ANY_PROCESSOR.values()):
+                rows = of_groups([journal[group]])
                 print(table(rows) if rows else "")
             for name, why in journal[group].left_out.items():
                 print(f"left out: {name}: {why}", file=sys.stderr)
@@ -46,7 +51,9 @@ def main() -> None:
         print(f"The tables are written when there are also: {', '.join(missing)}")
         return
     every = list(done.values())
-    for name, of_groups in TABLES.items():
+    kind = next((each for each in KINDS if each in instructions()), platform.machine())
+    publish(f"servers_{kind}", servers_table(every), about(every))
+    for name, of_groups in OF_ANY_PROCESSOR.items():
         if rows := of_groups(every):
             publish(name, rows, about(every))
     shutil.rmtree(WORK)
