@@ -21,7 +21,7 @@ from app.api.familiar import BY_SETTINGS, Familiar
 from app.api.parameters import Given, P, check_names, read
 from app.api.representation import BINARY
 from app.api.services import Services
-from app.classifier import Image, Keep, Outcome, Processed
+from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
@@ -31,8 +31,6 @@ from app.telemetry.request_state import RequestState
 
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
-
-KEEP: dict[bool | str, Keep] = {True: "image", False: "nothing", "now": "maps"}
 
 
 def _attention(value: object) -> object:
@@ -139,21 +137,27 @@ class ImageRequest:
         self,
         images: Sequence[Image],
         *,
-        keep: Keep,
+        attention: Attention,
         explain: Sequence[int] | None = None,
         familiar: Familiar = BY_SETTINGS,
         success: str,
     ) -> list[Outcome]:
-        """Run the model on the images, in order, as `Classifier.process` does.
+        """Run the model on the images, in order.
 
-        `familiar` says which images are refused, and `success` counts the images that succeed in the metrics. Raises
-        InvalidParameter if no image can be refused, ClientDisconnect, and what admission raises.
+        `attention` is the parameter of that name. With `explain` the maps are made too, with evidence for these classes
+        as an engine takes them. `familiar` says which images are refused, and `success` counts the images that succeed
+        in the metrics. Raises InvalidParameter if no image can be refused, ClientDisconnect, and what admission raises.
         """
         services, state = self.services, RequestState.of(self.request.scope)
-        least = familiar.least(services.settings, services.bundle.manifest)
+        wanted = Wanted(
+            keep=attention is not False,
+            explain=() if attention == "now" else explain,
+            least_familiarity=familiar.least(services.settings, services.bundle.manifest),
+            deadline=state.deadline,
+            stages=state.stages,
+        )
         try:
-            running = self._outcomes(images, keep=keep, explain=explain, least_familiarity=least)
-            outcomes = await cancel_on_disconnect(self.request, running)
+            outcomes = await cancel_on_disconnect(self.request, self._outcomes(images, wanted))
         except ClientDisconnect:
             services.metrics.images.labels("abandoned").inc(len(images))
             raise
@@ -170,12 +174,10 @@ class ImageRequest:
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
 
-    async def _outcomes(self, images: Sequence[Image], **how: Any) -> list[Outcome]:
+    async def _outcomes(self, images: Sequence[Image], wanted: Wanted) -> list[Outcome]:
         """Raises what admission raises."""
-        services, state = self.services, RequestState.of(self.request.scope)
-        how |= {"deadline": state.deadline, "stages": state.stages}
-        process = partial(services.classifier.process, **how)
-        with services.admission.admit(len(images), deadline=state.deadline) as answered:
+        process = partial(self.services.classifier.process, wanted=wanted)
+        with self.services.admission.admit(len(images), deadline=wanted.deadline) as answered:
             if len(images) == 1:  # without a task of its own
                 outcomes = [await process(*images)]
             else:
@@ -183,20 +185,20 @@ class ImageRequest:
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
         large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
-        later = iter(await asyncio.gather(*(self._large(image, **how) for image in large)) if large else ())
+        later = iter(await asyncio.gather(*(self._large(image, wanted) for image in large)) if large else ())
         return [next(later) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
 
-    async def _large(self, image: Image, *, least_familiarity: float, **how: Any) -> Outcome:
+    async def _large(self, image: Image, wanted: Wanted) -> Outcome:
         """The outcome of an image that turned out to be large. It has left admission while it is decoded, so that small
         images are not refused for it, and nothing is learned from its time.
         """
         assert isinstance(image, Upload)
-        decoded = await self.services.classifier.decode(image, **how)
+        decoded = await self.services.classifier.decode(image, wanted)
         if isinstance(decoded, ServiceError):
             return decoded
         try:
-            with self.services.admission.admit(1, deadline=how["deadline"]):
-                of_decoded = await self.services.classifier.process(decoded, least_familiarity=least_familiarity, **how)
+            with self.services.admission.admit(1, deadline=wanted.deadline):
+                of_decoded = await self.services.classifier.process(decoded, wanted)
         except ServiceError as refusal:
             return refusal
         assert not isinstance(of_decoded, LargeImage)

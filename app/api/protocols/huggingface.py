@@ -61,7 +61,7 @@ async def predict(request: Request) -> list[LabelScore]:
         raise NoClasses
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(PipelineParameters, max_images=1)
-    (outcome,) = await brought.run(images, keep="nothing", success="classified")
+    (outcome,) = await brought.run(images, attention=False, success="classified")
     if isinstance(outcome, ServiceError):
         raise outcome
     rank = partial(scored, services.scoring, outcome, parameters)

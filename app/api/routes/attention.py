@@ -128,7 +128,7 @@ async def attention_of_body(request: Request) -> Response:
     check_choice(choice, manifest)
     likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
     classes = classes_for(choice, scoring.labels, likely)
-    (outcome,) = await brought.run(images, keep="nothing", explain=classes, success="explained")
+    (outcome,) = await brought.run(images, attention=False, explain=classes, success="explained")
     if isinstance(outcome, ServiceError):
         raise outcome
     assert outcome.maps
