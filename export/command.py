@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size
 from export.fit.command import fit, fit_parser
 from export.messages import stop, tell
-from export.progress import working
 from export.refusals import check_export, check_inspect
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.labels import PROMPT
+from model.progress import working
 
 if TYPE_CHECKING:
     from app.bundle import Manifest
