@@ -6,20 +6,18 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Request
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
-from app.api.body.json_images import json_schema, read_json
-from app.api.description import not_null
+from app.api.body.json_images import read_json
 from app.api.disconnect import cancel_on_disconnect
 from app.api.familiar import BY_SETTINGS, Familiar
 from app.api.parameters import Given, P, check_names, read
-from app.api.representation import BINARY
 from app.api.services import Services
 from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
@@ -49,46 +47,6 @@ Attention = Annotated[
         "`now` makes them in the same forward pass"
     ),
 ]
-
-
-def image_request(parameters: type[BaseModel]) -> dict[str, Any]:
-    """Of OpenAPI: a query with these parameters, and a body. An image that is the body may be called by any type, and
-    generators know this one.
-
-    Parameters in a body have no default: generated clients would send it, beside that of the query.
-    """
-    described = parameters.model_json_schema()["properties"]
-    members = {
-        name: not_null({key: value for key, value in schema.items() if key != "default"})
-        for name, schema in described.items()
-    }
-    return {
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "schema": members[name] | ({} if schema["default"] is None else {"default": schema["default"]}),
-                "description": schema["description"],
-            }
-            for name, schema in described.items()
-        ],
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/octet-stream": {"schema": BINARY},
-                "multipart/form-data": {
-                    "schema": {
-                        "title": "ImageForm",
-                        "type": "object",
-                        "properties": {"image": {"type": "array", "items": BINARY}, **members},
-                        "required": ["image"],
-                    }
-                },
-                "application/json": {"schema": json_schema(members, title=parameters.__name__)},
-            },
-        },
-    }
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from app.api.image_request import ImageRequest, image_request
+from app.api.description import image_request
+from app.api.image_request import ImageRequest
 from app.api.image_results import aside_if_many
 from app.api.route import CheckedRoute
 from app.api.routes.probes import readyz

@@ -12,7 +12,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.api.answers import MapsId, ModelName
 from app.api.conditional import draw_unless_known, drawn
-from app.api.image_request import ImageRequest, image_request
+from app.api.description import image_request
+from app.api.image_request import ImageRequest
 from app.api.parameters import ChoiceQuery
 from app.api.representation import Format, npy, preferred_format, representations
 from app.api.route import CheckedRoute
