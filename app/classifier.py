@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from app.images.intake import Intake
 from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
-from app.inference.engine import Graph, Pixels
+from app.inference.engine import Pixels
 from app.inference.familiarity import Familiarity
 from app.maps.explainer import Explainer
 from app.maps.record import Maps
@@ -38,9 +38,24 @@ class Processed:
 
 
 Image = Upload | Pixels  # to decode, or the network's input itself
-Keep = Literal["nothing", "image", "maps"]  # maps: made in the same pass
 Outcome = Processed | ServiceError  # of one image
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What a request wants of each of its images, and until when."""
+
+    keep: bool
+    explain: Sequence[int] | None  # make the maps too, with evidence for these classes as an engine takes them
+    least_familiarity: float  # below it an image has gone wrong
+    deadline: float  # seconds of time.monotonic
+    stages: Stages
+
+    @property
+    def drawn(self) -> bool:
+        """Whether maps may be drawn on the image."""
+        return self.keep or self.explain is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,63 +67,43 @@ class Classifier:
     familiarity: Familiarity | None
     explainer: Explainer
 
-    async def process(
-        self,
-        image: Image | Prepared,
-        *,
-        keep: Keep,
-        explain: Sequence[int] | None = None,
-        least_familiarity: float = 0.0,
-        stages: Stages,
-        deadline: float,
-    ) -> Outcome | LargeImage:
-        """Runs the model on an image, and keeps what `keep` says. With `explain` its maps are made too, with evidence
-        for these classes as an engine takes them. What goes wrong is its outcome, so that it fails this image alone.
-        One that is less familiar than `least_familiarity` has gone wrong. LargeImage asks to `decode` it first, beside
-        which no other image should have to wait.
-
-        `deadline` is in seconds of time.monotonic.
+    async def process(self, image: Image | Prepared, wanted: Wanted) -> Outcome | LargeImage:
+        """Runs the model on an image, and keeps it as `wanted`. What goes wrong is its outcome, so that it fails this
+        image alone. LargeImage asks to `decode` it first, beside which no other image should have to wait.
         """
-        if keep == "maps":
-            explain = ()
-        return await _outcome(self._process(image, keep, explain, least_familiarity, stages, deadline), deadline)
+        return await _outcome(self._process(image, wanted), wanted.deadline)
 
-    async def decode(
-        self, image: Upload, *, keep: Keep, explain: Sequence[int] | None = None, stages: Stages, deadline: float
-    ) -> Prepared | ServiceError:
-        """What `process`, with the same arguments, takes in place of a large image. It waits for other large images."""
-        return await _outcome(self._decode(image, keep != "nothing" or explain is not None, stages), deadline)
+    async def decode(self, image: Upload, wanted: Wanted) -> Prepared | ServiceError:
+        """What `process` takes in place of a large image. It waits for other large images."""
+        return await _outcome(self._decode(image, wanted), wanted.deadline)
 
-    async def _process(
-        self,
-        image: Image | Prepared,
-        keep: Keep,
-        explain: Sequence[int] | None,
-        least_familiarity: float,
-        stages: Stages,
-        deadline: float,
-    ) -> Processed | LargeImage:
+    async def _process(self, image: Image | Prepared, wanted: Wanted) -> Processed | LargeImage:
         if not isinstance(image, Prepared):
             try:
-                image = await self._decode(image, keep != "nothing" or explain is not None, stages)
+                image = await self._decode(image, wanted)
             except LargeImage as large:
                 return large
-        graph: Graph = "classify" if explain is None else "explain"
-        outputs = await self.batcher.run(graph, image.pixels, classes=explain or (), deadline=deadline, stages=stages)
+        outputs = await self.batcher.run(
+            "classify" if wanted.explain is None else "explain",
+            image.pixels,
+            classes=wanted.explain or (),
+            deadline=wanted.deadline,
+            stages=wanted.stages,
+        )
         logits, embedding = outputs.get("logits", np.zeros(0, np.float32)), outputs["embedding"]
-        familiarity = self.familiarity.of(embedding, least=least_familiarity) if self.familiarity else None
-        maps = None if explain is None else Maps.of(outputs)
+        familiarity = self.familiarity.of(embedding, least=wanted.least_familiarity) if self.familiarity else None
+        maps = None if wanted.explain is None else Maps.of(outputs)
         id = None
-        if keep != "nothing":
-            with stages.time("store"):
+        if wanted.keep:
+            with wanted.stages.time("store"):
                 id = await self.explainer.keep(image, logits, maps)
         return Processed(logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=image, maps=maps)
 
-    async def _decode(self, image: Image, drawn: bool, stages: Stages) -> Prepared:
-        with stages.time("decode"):
+    async def _decode(self, image: Image, wanted: Wanted) -> Prepared:
+        with wanted.stages.time("decode"):
             if isinstance(image, Upload):
-                return await self.intake.prepare(image, thumbnail=drawn)
-            return await self.intake.prepare_pixels(image, thumbnail=drawn)
+                return await self.intake.prepare(image, thumbnail=wanted.drawn)
+            return await self.intake.prepare_pixels(image, thumbnail=wanted.drawn)
 
 
 async def _outcome(work: Awaitable[T], deadline: float) -> T | ServiceError:

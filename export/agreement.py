@@ -16,7 +16,7 @@ from app.inference.scoring import scores
 from export.images import Images
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
-from model.progress import bars
+from model.progress import track
 
 BATCH = 8
 SIGNIFICANT = 0.001  # the probability that labels drawn at random seem to be right
@@ -51,14 +51,13 @@ def of_both(checkpoint: Checkpoint, images: Images, engine: Engine) -> Both:
     end = time.monotonic() + TIME_LIMIT_S[images.source]
     expected: list[npt.NDArray[np.float32]] = []
     lean: list[Outputs] = []
-    with bars() as shown:
-        for start in shown.track(range(0, len(images.judged), BATCH), description="comparing with fp32"):
-            if lean and time.monotonic() > end:
-                break
-            batch = images.judged[start : start + BATCH]
-            with torch.inference_mode():
-                expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
-            lean.append(engine.run("classify", batch))
+    for start in track(range(0, len(images.judged), BATCH), "comparing with fp32"):
+        if lean and time.monotonic() > end:
+            break
+        batch = images.judged[start : start + BATCH]
+        with torch.inference_mode():
+            expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
+        lean.append(engine.run("classify", batch))
     return Both(np.concatenate(expected), {name: np.concatenate([run[name] for run in lean]) for name in lean[0]})
 
 

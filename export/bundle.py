@@ -43,10 +43,10 @@ from export.parity import check_parity
 from export.pictures.model_pictures import model_pictures
 from export.place import check_bundle_place
 from export.precision import model_for
-from export.progress import working
 from export.trace import trace
 from model.checkpoints.checkpoint import Checkpoint
 from model.durable import replacing_folder
+from model.progress import working
 from model.vit import VisionTransformer
 
 GIVEN_PARITY = 8  # given images that parity is checked on, besides drawn ones

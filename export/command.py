@@ -6,22 +6,17 @@
 import argparse
 import logging
 import os
-from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
 
 from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size
 from export.fit.command import fit, fit_parser
 from export.messages import stop, tell
-from export.progress import working
 from export.refusals import check_export, check_inspect
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.labels import PROMPT
-
-if TYPE_CHECKING:
-    from app.bundle import Manifest
+from model.progress import working
 
 
 def main(arguments: list[str]) -> None:
@@ -76,6 +71,7 @@ def export(options: argparse.Namespace) -> None:
         from export.folder import read_folder
         from export.other_engine import other_engine
         from export.parity import ParityError
+        from export.summary import by_hand, measured, written
         from model.checkpoints import load_checkpoint
         from model.checkpoints.describe import about_weights
 
@@ -104,14 +100,7 @@ def export(options: argparse.Namespace) -> None:
         )
     except (CheckpointError, OSError, ParityError, ValueError) as error:
         stop(f"not exported: {error}")
-    parity = manifest.parity
-    gives = f"{len(manifest.labels):,} labels" if manifest.labels else "embeddings alone, as there is no head"
-    tell(
-        f"{options.out}: {manifest.name} in {manifest.precision}, {manifest.layers} layers, {gives}. Largest "
-        f"difference to PyTorch on {parity.pictures} images: embedding {parity.embedding:.0e}"
-        + (f" and logits {parity.logits:.0e} (both relative)" if parity.logits is not None else " (relative)")
-        + f", attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
-    )
+    tell(written(options.out, manifest))
     for sentence in about_weights(checkpoint):
         tell(sentence)
     if manifest.labels_from:
@@ -129,58 +118,6 @@ def export(options: argparse.Namespace) -> None:
     if given := by_hand(manifest):
         tell(given)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
-
-
-def by_hand(manifest: "Manifest") -> str:
-    """A sentence on the facts that a person has set; empty where there are none."""
-    from model.checkpoints.recipe import FACTS
-
-    facts = {name: f"{name}={text}" for name, text in manifest.overrides.items() if name not in ("name", "without")}
-    pixels = [facts.pop(name) for name in FACTS if name in facts]
-    given = [*([f"preprocessing ({', '.join(pixels)})"] if pixels else []), *facts.values()]
-    return f"Set by hand, not checked against anything: {', '.join(given)}." if given else ""
-
-
-def measured(manifest: "Manifest") -> Iterator[str]:
-    if agreement := manifest.agreement:
-        other = "PyTorch" if manifest.precision == "fp32" else "fp32"
-        yield (
-            f"{manifest.precision} gives the same label as {other} on {agreement.top1:.1%} of {agreement.pictures} "
-            f"images. Probabilities differ by {agreement.probability_mean:.1g} on average, at most "
-            f"{agreement.probability_max:.1g}."
-        )
-        if agreement.accuracy is not None and agreement.accuracy_fp32 is not None:
-            yield (
-                f"The label is right on {agreement.accuracy:.2%} of them, and in PyTorch's float32 on "
-                f"{agreement.accuracy_fp32:.2%}."
-            )
-            if manifest.recipe and agreement.source == "folder":
-                yield (
-                    "The model was learned from labelled images: if these are among them, its accuracy and its "
-                    "calibration look better than they are."
-                )
-        elif agreement.source == "drawn":
-            yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
-    if likeness := manifest.likeness:
-        yield (
-            f"Embeddings of {likeness.pictures} images have a cosine of {likeness.cosine_mean:.4f} with PyTorch's in "
-            f"fp32 in the mean, at least {likeness.cosine_least:.4f}. {likeness.neighbours:.0%} have the same nearest "
-            "image."
-        )
-        if likeness.source == "drawn":
-            yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
-    if known := manifest.familiarity:
-        yield (
-            f"It knows {known.pictures:,} images. The familiarity of another one is the share of {known.held_out:,} "
-            "held-out images that are less like them."
-        )
-    if calibration := manifest.calibration:
-        yield (
-            f"Calibration error of the scores on {calibration.pictures} images: {calibration.error_before:.2%}, and "
-            f"{calibration.error_after:.2%} with a temperature, fitted to one half and measured on the other in turn. "
-            f"The temperature of all of them is {calibration.temperature:.3g}; "
-            + ("scores have it." if manifest.temperature != 1 else "--calibrate applies it to the scores.")
-        )
 
 
 def _labels(description: Description) -> str:

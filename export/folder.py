@@ -24,7 +24,7 @@ from export.images import Images
 from export.place import check_pictures
 from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint, first_few
-from model.progress import bars
+from model.progress import track
 
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
 FEWEST = 32
@@ -111,9 +111,9 @@ def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixe
     """Each file with its pixels, the network's input in the service with its default limits, uint8 (height, width, 3),
     or the reason why it has none.
     """
-    with ThreadPoolExecutor(allowed_cores()) as pool, bars() as shown:  # Pillow works without Python's lock
+    with ThreadPoolExecutor(allowed_cores()) as pool:  # Pillow works without Python's lock
         found = pool.map(partial(_pixels, spec=spec), files)
-        yield from zip(files, shown.track(found, len(files), description="reading images"), strict=True)
+        yield from zip(files, track(found, "reading images", of=len(files)), strict=True)
 
 
 def _pixels(file: Path, spec: ImageSpec) -> Pixels | str:

@@ -8,6 +8,7 @@ import torch
 from app.bundle import KnownAnswer, Precision, Tolerance
 from app.inference.engine import Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, enlarged, sums
+from app.inference.scoring import digits
 from export.graphs import MOST_LIKELY
 from export.parity import ROUNDINGS, TOLERANCES, ParityError, compare, largest_of
 from export.reference import normalised, reference
@@ -16,7 +17,6 @@ from model.shapes import draw
 
 SEED = 23
 SIZE = (32, 32)
-DIGITS = 7  # as many as float32 has
 SHARES = {"fp16": 0.05, "bf16": 0.1, "int8": 0.1}  # of the largest logit, of 1, and of the grid's longer side
 
 
@@ -39,7 +39,7 @@ def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -
     )
     measured = _worst(answer, size, engine)
     tolerance = {name: max(limit, ROUNDINGS * measured.get(name, 0.0)) for name, limit in limits.items()}
-    return answer.model_copy(update={"tolerance": Tolerance(**{name: _short(t) for name, t in tolerance.items()})})
+    return answer.model_copy(update={"tolerance": Tolerance(**{name: digits(t) for name, t in tolerance.items()})})
 
 
 def _limits(checkpoint: Checkpoint, precision: Precision) -> dict[str, float]:
@@ -62,9 +62,9 @@ def _reference(checkpoint: Checkpoint, image: Pixels) -> Outputs:
 
 def _numbers(expected: Outputs) -> dict[str, Any]:
     return {
-        "logits": tuple(_short(x) for x in expected["logits"][0]) if "logits" in expected else (),
+        "logits": tuple(digits(x) for x in expected["logits"][0]) if "logits" in expected else (),
         "classes": tuple(int(index) for index in expected["classes"][0]) if "classes" in expected else (),
-        "sums": {name: tuple(_short(x) for x in of_all.ravel()) for name, of_all in sums(expected).items()},
+        "sums": {name: tuple(digits(x) for x in of_all.ravel()) for name, of_all in sums(expected).items()},
     }
 
 
@@ -78,7 +78,3 @@ def _worst(answer: KnownAnswer, size: tuple[int, int], engine: Engine) -> dict[s
         for name, of_rows in (*explained.items(), *lean.items()):
             worst[name] = largest_of(worst.get(name, 0.0), float(of_rows.max()))
     return worst
-
-
-def _short(number: float) -> float:
-    return float(f"{number:.{DIGITS}g}")

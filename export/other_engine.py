@@ -11,7 +11,7 @@ from app.inference.known_answer import KnownImage
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
-from export.progress import working
+from model.progress import working
 
 IMAGES = 2  # one more than a fixed number would show
 LONGEST = 500  # characters of what is wrong; OpenVINO may write thousands

@@ -24,7 +24,7 @@ from app.inference.engine import MOST_LIKELY_CLASS
 from export.fuse import fuse
 from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
-from export.progress import working
+from model.progress import working
 
 OPSET = 20  # the first with Gelu as one operator
 BATCH = "batch"  # name of the symbolic dimension, which torch.export gives a number

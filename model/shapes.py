@@ -25,7 +25,7 @@ class Sample:
     label: int  # index into LABELS
 
 
-def _circle(radius: float = 1.0, *, x: float = 0.0) -> Points:
+def _circle(radius: float, *, x: float = 0.0) -> Points:
     angle = np.linspace(0, 2 * np.pi, 72, endpoint=False)
     return np.stack([x + radius * np.cos(angle), radius * np.sin(angle)], axis=1)
 
@@ -132,10 +132,10 @@ def paint(
     return np.clip(pixels, 0, 255).astype(np.uint8), np.asarray(mask)
 
 
-def held_out(count: int, *, seed: int = 1_000_003, size: tuple[int, int] = (64, 64)) -> Iterator[Sample]:
+def held_out(count: int, *, seed: int = 1_000_003) -> Iterator[Sample]:
     """`count` images that no training run uses: training seeds are smaller than this one."""
     for index in range(count):
-        yield draw(np.random.default_rng([seed, index]), size=size)
+        yield draw(np.random.default_rng([seed, index]))
 
 
 def _shape_mask(rng: np.random.Generator, shape: Shape, size: tuple[int, int]) -> Image.Image:

@@ -6,22 +6,20 @@ import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import Request
-from pydantic import BaseModel, BeforeValidator, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
-from app.api.body.json_images import json_schema, read_json
-from app.api.description import not_null
+from app.api.body.json_images import read_json
 from app.api.disconnect import cancel_on_disconnect
 from app.api.familiar import BY_SETTINGS, Familiar
 from app.api.parameters import Given, P, check_names, read
-from app.api.representation import BINARY
 from app.api.services import Services
-from app.classifier import Image, Keep, Outcome, Processed
+from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
@@ -31,8 +29,6 @@ from app.telemetry.request_state import RequestState
 
 CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
-
-KEEP: dict[bool | str, Keep] = {True: "image", False: "nothing", "now": "maps"}
 
 
 def _attention(value: object) -> object:
@@ -51,46 +47,6 @@ Attention = Annotated[
         "`now` makes them in the same forward pass"
     ),
 ]
-
-
-def image_request(parameters: type[BaseModel]) -> dict[str, Any]:
-    """Of OpenAPI: a query with these parameters, and a body. An image that is the body may be called by any type, and
-    generators know this one.
-
-    Parameters in a body have no default: generated clients would send it, beside that of the query.
-    """
-    described = parameters.model_json_schema()["properties"]
-    members = {
-        name: not_null({key: value for key, value in schema.items() if key != "default"})
-        for name, schema in described.items()
-    }
-    return {
-        "parameters": [
-            {
-                "name": name,
-                "in": "query",
-                "required": False,
-                "schema": members[name] | ({} if schema["default"] is None else {"default": schema["default"]}),
-                "description": schema["description"],
-            }
-            for name, schema in described.items()
-        ],
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/octet-stream": {"schema": BINARY},
-                "multipart/form-data": {
-                    "schema": {
-                        "title": "ImageForm",
-                        "type": "object",
-                        "properties": {"image": {"type": "array", "items": BINARY}, **members},
-                        "required": ["image"],
-                    }
-                },
-                "application/json": {"schema": json_schema(members, title=parameters.__name__)},
-            },
-        },
-    }
 
 
 @dataclass(frozen=True)
@@ -139,21 +95,27 @@ class ImageRequest:
         self,
         images: Sequence[Image],
         *,
-        keep: Keep,
+        attention: Attention,
         explain: Sequence[int] | None = None,
         familiar: Familiar = BY_SETTINGS,
         success: str,
     ) -> list[Outcome]:
-        """Run the model on the images, in order, as `Classifier.process` does.
+        """Run the model on the images, in order.
 
-        `familiar` says which images are refused, and `success` counts the images that succeed in the metrics. Raises
-        InvalidParameter if no image can be refused, ClientDisconnect, and what admission raises.
+        `attention` is the parameter of that name. With `explain` the maps are made too, with evidence for these classes
+        as an engine takes them. `familiar` says which images are refused, and `success` counts the images that succeed
+        in the metrics. Raises InvalidParameter if no image can be refused, ClientDisconnect, and what admission raises.
         """
         services, state = self.services, RequestState.of(self.request.scope)
-        least = familiar.least(services.settings, services.bundle.manifest)
+        wanted = Wanted(
+            keep=attention is not False,
+            explain=() if attention == "now" else explain,
+            least_familiarity=familiar.least(services.settings, services.bundle.manifest),
+            deadline=state.deadline,
+            stages=state.stages,
+        )
         try:
-            running = self._outcomes(images, keep=keep, explain=explain, least_familiarity=least)
-            outcomes = await cancel_on_disconnect(self.request, running)
+            outcomes = await cancel_on_disconnect(self.request, self._outcomes(images, wanted))
         except ClientDisconnect:
             services.metrics.images.labels("abandoned").inc(len(images))
             raise
@@ -170,12 +132,10 @@ class ImageRequest:
             state.images = [await self._log_entry(image, outcome) for image, outcome in pairs]
         return outcomes
 
-    async def _outcomes(self, images: Sequence[Image], **how: Any) -> list[Outcome]:
+    async def _outcomes(self, images: Sequence[Image], wanted: Wanted) -> list[Outcome]:
         """Raises what admission raises."""
-        services, state = self.services, RequestState.of(self.request.scope)
-        how |= {"deadline": state.deadline, "stages": state.stages}
-        process = partial(services.classifier.process, **how)
-        with services.admission.admit(len(images), deadline=state.deadline) as answered:
+        process = partial(self.services.classifier.process, wanted=wanted)
+        with self.services.admission.admit(len(images), deadline=wanted.deadline) as answered:
             if len(images) == 1:  # without a task of its own
                 outcomes = [await process(*images)]
             else:
@@ -183,20 +143,20 @@ class ImageRequest:
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
         large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
-        later = iter(await asyncio.gather(*(self._large(image, **how) for image in large)) if large else ())
+        later = iter(await asyncio.gather(*(self._large(image, wanted) for image in large)) if large else ())
         return [next(later) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
 
-    async def _large(self, image: Image, *, least_familiarity: float, **how: Any) -> Outcome:
+    async def _large(self, image: Image, wanted: Wanted) -> Outcome:
         """The outcome of an image that turned out to be large. It has left admission while it is decoded, so that small
         images are not refused for it, and nothing is learned from its time.
         """
         assert isinstance(image, Upload)
-        decoded = await self.services.classifier.decode(image, **how)
+        decoded = await self.services.classifier.decode(image, wanted)
         if isinstance(decoded, ServiceError):
             return decoded
         try:
-            with self.services.admission.admit(1, deadline=how["deadline"]):
-                of_decoded = await self.services.classifier.process(decoded, least_familiarity=least_familiarity, **how)
+            with self.services.admission.admit(1, deadline=wanted.deadline):
+                of_decoded = await self.services.classifier.process(decoded, wanted)
         except ServiceError as refusal:
             return refusal
         assert not isinstance(of_decoded, LargeImage)

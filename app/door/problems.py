@@ -80,7 +80,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {"default": {"description": f"Every error has one shape.\n\n{listed}", "content": content}}
 
 
-def respond(problem: Problem, state: RequestState, headers: Mapping[str, str] | None = None) -> Response:
+def respond(problem: Problem, state: RequestState, headers: Mapping[str, str] | None) -> Response:
     """The response for `problem`. The request's id becomes `instance` in the body, and the problem's kind is left in
     `state`, for metrics and the log.
     """

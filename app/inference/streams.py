@@ -33,13 +33,10 @@ class Streams:
         return Plan(STREAMED, 1, self.engine) if self.engine else None
 
     def open(self, *, memory: MemoryModel) -> bool:
-        """Open the streams, if there is memory, and check the known image on each. Whether they are open: if it
-        fails, there are no streams any more.
-        """
+        """Open the streams, if there is memory, and check the known image on each. Whether they are open."""
         assert self.open_engine
         if not self.has_room(memory=memory):
             log.warning("memory: streams do not fit, so images run one by one")
-            self.close()
             return False
         try:
             engine = self.open_engine()
@@ -49,7 +46,6 @@ class Streams:
                     self.known.check(STREAMED, outputs, provider=engine.provider)
         except Exception as error:
             log.warning("there are no streams, so images run one by one: %s", error)
-            self.close()
             return False
         self.engine = engine
         return True

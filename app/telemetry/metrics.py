@@ -27,7 +27,6 @@ from app.errors import Overloaded, UnusableImage
 from app.machine import cpu_seconds
 from app.telemetry.logs import dropped_lines
 from app.telemetry.stages import Stage
-from app.telemetry.top_labels import TopLabels
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -36,6 +35,8 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LOOP_INTERVAL_S = 0.25
 EXPOSITION_TYPE = CONTENT_TYPE_PLAIN_0_0_4  # of what `exposition` returns
+MAX_NAMES = 50  # of labels
+OTHER_LABELS = "other"  # all without a name of their own
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other method counts as OTHER
 
 
@@ -90,7 +91,7 @@ class Metrics:
         """
         for method, route in (*routes, *((method, "unmatched") for method in METHODS)):
             self._requests.labels(method, route, "500")
-        self._top_labels = TopLabels(lambda name: self._images_by_label.labels(name).inc, labels)
+        self._top_labels = TopLabels(self._images_by_label, labels)
         for key in keys:
             self._key_requests.labels(key)
 
@@ -120,6 +121,36 @@ class Metrics:
     def exposition(self) -> bytes:
         """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)
+
+
+class TopLabels:
+    """How often each label was the most likely one, under the names of at most MAX_NAMES labels. A model that has more
+    names those which come first.
+
+    Belongs to the event loop.
+    """
+
+    def __init__(self, counter: Counter, labels: Sequence[str]) -> None:
+        """`labels` are those of the model, (classes,)."""
+        self._counter, self._labels = counter, labels
+        self._names: set[str] = set()  # two classes may have the same
+        self._of_class: list[Callable[[], None] | None] = [None] * len(labels)  # none before the first is counted
+        if len(set(labels)) <= MAX_NAMES:
+            for index in range(len(labels)):
+                self._name(index)
+
+    def count(self, index: int) -> None:
+        """`index` is that of the class."""
+        (self._of_class[index] or self._name(index))()
+
+    def _name(self, index: int) -> Callable[[], None]:
+        name = self._labels[index]
+        if name not in self._names and len(self._names) == MAX_NAMES:
+            name = OTHER_LABELS
+        else:
+            self._names.add(name)
+        increment = self._of_class[index] = self._counter.labels(name).inc
+        return increment
 
 
 class DroppedLines(Collector):

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from export.arguments import CHECKPOINT, FROM_SCRATCH, METHODS, Parser, add_set, assignment, image_size
 from export.messages import stop, tell
-from export.progress import working
 from export.refusals import check_fit
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.preprocessing import Preprocessing
+from model.progress import working
 from model.variants import POSITIONS, VARIANTS, variant
 
 IMAGE_SIZE = "224,224"  # pixels

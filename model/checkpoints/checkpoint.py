@@ -71,7 +71,7 @@ class Checkpoint(Description):
     known: KnownImages | None = None
 
 
-def first_few(names: Sequence[str], *, separator: str = ", ") -> str:
+def first_few(names: Sequence[str], *, most: int = MOST_NAMED, separator: str = ", ") -> str:
     """Some of the names for a message, and how many more there are."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return separator.join(names[:MOST_NAMED]) + more
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more

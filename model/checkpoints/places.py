@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from model.checkpoints.checkpoint import first_few
+
 DEEPEST = 3  # folders below a given one: Lightning's lightning_logs/version_0/checkpoints
 MOST_SEEN = 2000  # folders
 MOST_NAMED = 4
@@ -57,8 +59,8 @@ def below(folder: Path, has_weights: Callable[[Collection[str]], bool]) -> str:
     best = next(filter(None, map(_best, states)), "")
     found.sort(key=lambda place: (place.name != best, *_newest(place)))
     names = [f"{place}{' (the best, by {STATE})' if place.name == best else ''}" for place in found]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{folder} has no weights of its own: give a folder below it, such as {', '.join(names[:MOST_NAMED])}{more}"
+    some = first_few(names, most=MOST_NAMED)
+    return f"{folder} has no weights of its own: give a folder below it, such as {some}"
 
 
 def names_in(folder: Path) -> list[str]:

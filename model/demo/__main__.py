@@ -6,13 +6,13 @@ import shutil
 from pathlib import Path
 
 from PIL import Image
-from tqdm import tqdm
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.families.native import FAMILY, save
 from model.demo.evaluate import evaluate
 from model.demo.train import CONFIG, PREPROCESSING, Recipe, train
+from model.progress import track
 from model.shapes import LABELS, held_out
 
 WEIGHTS = Path(__file__).parent / "shapes.safetensors"
@@ -59,7 +59,7 @@ def train_and_save(path: Path) -> None:
 
 
 def write_images(folder: Path, count: int) -> None:
-    for number, sample in enumerate(tqdm(held_out(count), total=count, desc="drawing", unit="image")):
+    for number, sample in enumerate(track(held_out(count), "drawing", of=count)):
         path = folder / LABELS[sample.label] / f"{number:05}.png"
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(sample.pixels).save(path)

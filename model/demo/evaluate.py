@@ -2,10 +2,10 @@
 
 import torch
 from torch import Tensor
-from tqdm import tqdm
 
 from model.demo.train import PREPROCESSING
 from model.fit.measure import normalise
+from model.progress import track
 from model.shapes import held_out
 from model.vit import VisionTransformer
 
@@ -20,8 +20,8 @@ def evaluate(model: VisionTransformer, *, count: int = 2000) -> dict[str, float]
     """
     names = ("top1_accuracy", "rollout_on_object", "last_layer_on_object", "chance_on_object")
     totals = dict.fromkeys(names, 0.0)
-    samples = list(tqdm(held_out(count), total=count, desc="drawing", unit="image"))
-    for start in tqdm(range(0, count, CHUNK), desc="evaluating", unit=f"x{CHUNK}"):
+    samples = list(track(held_out(count), "drawing", of=count))
+    for start in track(range(0, count, CHUNK), "evaluating"):
         chunk = samples[start : start + CHUNK]
         pixels = torch.stack([torch.from_numpy(s.pixels.copy()) for s in chunk]).permute(0, 3, 1, 2)
         labels = torch.tensor([s.label for s in chunk])

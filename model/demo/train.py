@@ -20,7 +20,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from tqdm import tqdm
 
 from model.config import ViTConfig
 from model.fit.loop import Course, learn
@@ -28,6 +27,7 @@ from model.fit.measure import normalise
 from model.fit.optimiser import linear
 from model.fit.snapshot import Snapshot, digest_of_weights
 from model.preprocessing import Preprocessing
+from model.progress import track
 from model.shapes import LABELS, draw
 from model.vit import VisionTransformer
 
@@ -77,7 +77,7 @@ def draw_dataset(recipe: Recipe) -> Dataset:
     fresh = multiprocessing.get_context("spawn")  # a fork has no threads, but waits for their locks
     with ProcessPoolExecutor(os.cpu_count(), fresh) as pool:
         drawn = pool.map(partial(_draw, recipe.seed), range(recipe.images), chunksize=CHUNK)
-        samples = list(tqdm(drawn, total=recipe.images, desc="drawing", unit="image"))
+        samples = list(track(drawn, "drawing", of=recipe.images))
     pixels, labels, covered = (torch.from_numpy(np.stack(column)) for column in zip(*samples, strict=True))
     return Dataset(pixels=pixels, labels=labels, covered=covered)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
-from model.progress import bars
+from model.progress import track
 from model.vit import VisionTransformer
 
 CHUNK = 128  # images at a time
@@ -38,9 +38,9 @@ def logits(
 ) -> Tensor:
     """Logits (N, C) on the CPU, in float32 as the service computes. A bar is drawn under `title`, if there is one."""
     device = next(network.parameters()).device
-    with bars(shown=title is not None) as shown:
-        chunks = shown.track(samples.pixels.split(CHUNK), description=title or "")
-        return torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in chunks])
+    chunks = samples.pixels.split(CHUNK)
+    shown = track(chunks, title) if title else chunks
+    return torch.cat([network(network_input(pixels, preprocessing, device)).cpu() for pixels in shown])
 
 
 def network_input(pixels: Tensor, preprocessing: Preprocessing, device: torch.device) -> Tensor:

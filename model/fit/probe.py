@@ -12,7 +12,7 @@ from model.fit.network import Read, best_device, with_new_head
 from model.fit.samples import Samples, check_sizes, count_classes
 from model.fit.temperature import temperature
 from model.preprocessing import Preprocessing
-from model.progress import bars
+from model.progress import track
 from model.vit import VisionTransformer
 
 
@@ -48,11 +48,10 @@ def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples
 def features(network: VisionTransformer, samples: Samples, preprocessing: Preprocessing) -> Tensor:
     """The vectors that the head reads, float32 (N, F) on the CPU."""
     device = next(network.parameters()).device
-    with bars() as shown:
-        chunks = shown.track(samples.pixels.split(CHUNK), description="reading features")
-        return torch.cat(
-            [network.read(network.encode(network_input(pixels, preprocessing, device))).cpu() for pixels in chunks]
-        )
+    chunks = track(samples.pixels.split(CHUNK), "reading features")
+    return torch.cat(
+        [network.read(network.encode(network_input(pixels, preprocessing, device))).cpu() for pixels in chunks]
+    )
 
 
 def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> tuple[LinearMap, float]:

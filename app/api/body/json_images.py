@@ -14,29 +14,6 @@ from app.errors import MalformedRequest
 from app.images.upload import Upload
 from app.telemetry.request_state import RequestState
 
-STAR = (  # a small PNG of a star, for the example in /docs
-    "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgAQAAAABbAUdZAAAAWUlEQVR42m2NwQ2AIBRDH5UEj47gJuBmjMYIjsAIng3heyBw8p1ek6aFQUZDXBkmxDROh"
-    "F9xPyCaNVVoBLOqBlUdygbxEqXPctJaYX70iHgr8ATk7pY9iV8+sh0WXCRmr8sAAAAASUVORK5CYII="
-)
-
-
-def json_schema(parameters: dict[str, Any], *, title: str) -> dict[str, Any]:
-    """The OpenAPI schema: images under the first of their names, and the schemas of parameters under `title`."""
-    return {
-        "title": "ImagesInJson",
-        "type": "object",
-        "properties": {
-            "inputs": {
-                "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-                "description": "base64 of an image file, or a list of such",
-            },
-            "parameters": {"title": title, "type": "object", "properties": parameters},
-        },
-        "required": ["inputs"],
-        "example": {"inputs": STAR},
-    }
-
-
 _NAMES = ("inputs", "image", "images")  # of the images
 _FORM = 'The JSON must be {"inputs": "base64 of an image file"}; "parameters" are optional.'
 

@@ -11,7 +11,8 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from app.api.image_request import ImageRequest, image_request
+from app.api.description import image_request
+from app.api.image_request import ImageRequest
 from app.api.image_results import aside_if_many
 from app.api.route import CheckedRoute
 from app.api.routes.probes import readyz
@@ -61,7 +62,7 @@ async def predict(request: Request) -> list[LabelScore]:
         raise NoClasses
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(PipelineParameters, max_images=1)
-    (outcome,) = await brought.run(images, keep="nothing", success="classified")
+    (outcome,) = await brought.run(images, attention=False, success="classified")
     if isinstance(outcome, ServiceError):
         raise outcome
     rank = partial(scored, services.scoring, outcome, parameters)

@@ -12,7 +12,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.api.answers import MapsId, ModelName
 from app.api.conditional import draw_unless_known, drawn
-from app.api.image_request import ImageRequest, image_request
+from app.api.description import image_request
+from app.api.image_request import ImageRequest
 from app.api.parameters import ChoiceQuery
 from app.api.representation import Format, npy, preferred_format, representations
 from app.api.route import CheckedRoute
@@ -122,22 +123,19 @@ async def attention_of_body(request: Request) -> Response:
     manifest, scoring = services.bundle.manifest, services.scoring
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(MapParameters, max_images=1)
-    given = parameters.model_dump()
-    choice = Choice(**{name: given[name] for name in Choice.model_fields})
-    style = Style(**{name: given[name] for name in Style.model_fields})
-    check_choice(choice, manifest)
+    check_choice(parameters, manifest)
     likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
-    classes = classes_for(choice, scoring.labels, likely)
-    (outcome,) = await brought.run(images, keep="nothing", explain=classes, success="explained")
+    classes = classes_for(parameters, scoring.labels, likely)
+    (outcome,) = await brought.run(images, attention=False, explain=classes, success="explained")
     if isinstance(outcome, ServiceError):
         raise outcome
     assert outcome.maps
-    shown = choose(outcome.maps, manifest, choice)
+    shown = choose(outcome.maps, manifest, parameters)
     kind = parameters.format or preferred_format(request.headers.getlist("accept"), among=FORMATS)
     about: dict[str, Any] = {"model": services.model_name}
     if scoring.labels:
         about["predictions"] = scoring.rank(outcome.logits, top_k=TOP_K)
-    draw_map = _renderer(kind, shown, outcome.image, style, parameters.scale, about)
+    draw_map = _renderer(kind, shown, outcome.image, parameters, parameters.scale, about)
     return await drawn(request, services.drawings, draw_map, kind)
 
 

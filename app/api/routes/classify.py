@@ -7,8 +7,9 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from app.api.answers import FailedResult, FamiliarityShare, ImageInfo, MapsId, MapsPath, ModelName
+from app.api.description import image_request
 from app.api.familiar import Familiar
-from app.api.image_request import KEEP, Attention, ImageRequest, image_request
+from app.api.image_request import Attention, ImageRequest
 from app.api.image_results import aside_if_many, results
 from app.api.route import CheckedRoute
 from app.api.services import services_of
@@ -65,8 +66,7 @@ async def classify(request: Request) -> ClassifyResponse:
         raise NoClasses
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(ClassifyParameters, max_images=services.settings.max_images_per_request)
-    keep = KEEP[parameters.attention]
-    outcomes = await brought.run(images, keep=keep, familiar=parameters, success="classified")
+    outcomes = await brought.run(images, attention=parameters.attention, familiar=parameters, success="classified")
     top_k, threshold = parameters.top_k, parameters.threshold
     if threshold is None:
         top_k, threshold = top_k or TOP_K, 0.0

@@ -8,8 +8,9 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api.answers import FailedResult, FamiliarityShare, ImageInfo, MapsId, MapsPath, ModelName
+from app.api.description import image_request
 from app.api.familiar import Familiar
-from app.api.image_request import KEEP, Attention, ImageRequest, image_request
+from app.api.image_request import Attention, ImageRequest
 from app.api.image_results import refusal, results
 from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.route import CheckedRoute
@@ -59,8 +60,7 @@ async def embed(request: Request) -> Any:
     services = services_of(request)
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(EmbedParameters, max_images=services.settings.max_images_per_request)
-    keep = KEEP[parameters.attention]
-    outcomes = await brought.run(images, keep=keep, familiar=parameters, success="embedded")
+    outcomes = await brought.run(images, attention=parameters.attention, familiar=parameters, success="embedded")
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):

@@ -16,7 +16,7 @@ from export.fit.report.judged import Judged
 from export.fit.report.shown import shown_image
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
-from model.progress import bars
+from model.progress import track
 
 MOST = 24
 GAP = 6
@@ -38,9 +38,7 @@ def mistakes(checkpoint: Checkpoint, judged: Judged) -> list[Mistake]:
     """The wrong answers of the largest scores, at most 24."""
     wrong = np.flatnonzero(judged.answers != judged.right)
     worst = wrong[np.argsort(-judged.scores[wrong].max(1), kind="stable")][:MOST]
-    with bars() as shown:
-        places = shown.track(worst.tolist(), description="mapping mistakes")
-        return [_mistake(checkpoint, judged, place) for place in places]
+    return [_mistake(checkpoint, judged, place) for place in track(worst.tolist(), "mapping mistakes")]
 
 
 def picture(number: int) -> str:

@@ -8,11 +8,11 @@ models/clip, models/metaclip_2 and models/siglip; SigLIP 2 of a fixed resolution
 import re
 
 from model.checkpoints.checkpoint import CheckpointError, Description
-from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
+from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.families.huggingface_config import checked, tower_of
-from model.checkpoints.families.huggingface_head import CLASSIFYING, labels_of, score_of
+from model.checkpoints.families.huggingface_head import head_of, labels_of, score_of
 from model.checkpoints.families.huggingface_images import describe_images
-from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, KINDS, OF_POOLERS, Json, Kind
+from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, KINDS, Json
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, State, fill_biases, grid_of, join_blocks, pair, share_relative_table
 from model.config import ViTConfig
@@ -64,7 +64,6 @@ DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_inde
 HEADS = dict.fromkeys(("classifier", "cls_classifier", "distillation_classifier"), NOTHING)
 OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids"
 TEXTS = "text_model.embeddings.token_embedding.weight"
-POOLER = "pooler_output"
 # DINOv3's layers with a bias, and the switch of each.
 BIASES = {
     "attn.q": "query_bias",
@@ -101,30 +100,17 @@ def describe(source: Source, facts: Facts) -> Description:
     if not isinstance(architectures, list) or not all(isinstance(name, str) for name in architectures):
         raise CheckpointError(f"config.json has the architectures {architectures}: expected a list of names")
     architecture: str = architectures[0] if architectures else f"a {model_type} model"
-    rows = source.shape("head.weight")[0] if "head.weight" in source else 0
-    dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
-    named = architecture.endswith(CLASSIFYING)
-    if facts.serves_head and named and not rows:
-        raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight: {LEFT_OUT}")
-    other = rows > 0 and _is_of_a_person(source, architecture)
-    pool = _pool_of_other_head(source, facts, architecture, kind) if other and facts.serves_head else None
-    classifies = named or (rows > 0 and (facts.serves_head or not other))
-    classes = rows if classifies else 0
-    if not classifies and stated.get("vision_use_head") is False:
+    head = head_of(source, facts, kind, architecture)
+    if not head.classifies and stated.get("vision_use_head") is False:
         raise CheckpointError(f"{architecture} has no attention pool (vision_use_head), and so no output to serve")
     if stated["num_channels"] != 3:
         raise CheckpointError(f"{architecture} takes {stated['num_channels']} channels, not red, green and blue")
     _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
-    if not classifies:
-        fields |= {**_pooler(stated, dense, fields), **(kind.headless or {}), "representation_size": dense}
-    elif pool == POOLER:
-        fields |= {**_pooler(stated, dense, fields), "pool": "cls", "representation_size": dense}
-    elif pool:
-        fields |= {"pool": pool, "representation_size": None}
+    fields |= head.reads(kind, stated, fields)
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
-        fields["head_bias"] = classifies or has_bias
+        fields["head_bias"] = head.classifies or has_bias
     preprocessing = describe_images(source, facts, processor=kind.processor, size=size)
     chosen = "image_size" in facts.overrides
     if preprocessing.size != size and not (kind.interpolates or chosen):
@@ -141,7 +127,7 @@ def describe(source: Source, facts: Facts) -> Description:
         "depth": stated["num_hidden_layers"],
         "mlp_dim": stated.get("intermediate_size"),
         "heads": stated["num_attention_heads"],
-        "num_classes": classes,
+        "num_classes": head.classes,
         "position_resize": "bicubic",
         "norm_eps": stated["layer_norm_eps"],
         "qkv_bias": stated.get("qkv_bias", True),
@@ -152,11 +138,11 @@ def describe(source: Source, facts: Facts) -> Description:
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
         origin = "config.json" if key in tower else f"transformers' default for {model_type}"
         values[field] = facts.resolve(field, values[field], architecture if field in fields else origin)
-    if text_tower := kind.compares is not None and has_texts and not classifies:
+    if text_tower := kind.compares is not None and has_texts and not head.classifies:
         compared = f"how {architecture} compares images with text"
         score = resolve_score(facts, 0, stated=kind.compares, origin=compared)
     else:
-        score = score_of(source.config, facts, classes)
+        score = score_of(source.config, facts, head.classes)
     config = ViTConfig(**values)
     grid = grid_of(size, config.patch_size)
     if kind.interpolates and grid[0] != grid[1] and (config.positions == "learned" or config.relative_bias):
@@ -171,7 +157,7 @@ def describe(source: Source, facts: Facts) -> Description:
     for layer, is_used in used.items():
         if not is_used:
             source.rename(dropping=rf"{layer}\..*")
-    labels, problem = labels_of(source.config.get("id2label"), classes)
+    labels, problem = labels_of(source.config.get("id2label"), head.classes)
     return Description(
         family="transformers",
         architecture=architecture,
@@ -199,30 +185,6 @@ def tensors(state: State, description: Description) -> State:
     return state
 
 
-def _is_of_a_person(source: Source, architecture: str) -> bool:
-    """Whether a person has put the classifier beside another model of transformers."""
-    named = "architectures" in source.config and not architecture.endswith(CLASSIFYING)
-    return named or bool(source.foreign_head)
-
-
-def _pool_of_other_head(source: Source, facts: Facts, architecture: str, kind: Kind) -> str:
-    """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
-    head = source.foreign_head or source.names_in_file["head.weight"]
-    why = (
-        f"{head} is not a classifier of {architecture}"
-        if architecture.endswith(CLASSIFYING) or "architectures" not in source.config
-        else f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
-    )
-    why += ". It is not known what that one reads: "
-    if kind.compares or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
-        raise CheckpointError(f"{why}save the model as ...ForImageClassification, or {LEFT_OUT}")
-    pools = ("cls", "mean", "mean_all", *([POOLER] if "pre_logits.weight" in source else []))
-    (pool,) = facts.need({"pool": pools[-1] if POOLER in pools else "cls"}, why=f"{why}give it, as in this example")
-    if pool not in pools:
-        raise CheckpointError(f"--set pool={pool}: it is one of {', '.join(pools)}")
-    return str(pool)
-
-
 def _compare_biases(source: Source, stated: Json) -> None:
     """Raises CheckpointError if the file has other biases than the switches say."""
     for layer, switch in BIASES.items():
@@ -230,17 +192,3 @@ def _compare_biases(source: Source, stated: Json) -> None:
         if f"blocks.0.{layer}.weight" in source and stated.get(switch, has) != has:
             found = "has such biases" if has else "has no such biases"
             raise CheckpointError(f"config.json says {switch} {stated[switch]}, and {source.file.name} {found}")
-
-
-def _pooler(stated: Json, dense: int | None, fields: Json) -> Json:
-    """Fields for the pooler of ViT and DeiT, a layer on the class token. Raises CheckpointError for another one."""
-    if dense is None or "pooler_act" not in stated:
-        return {}
-    size, act = stated["pooler_output_size"] or stated["hidden_size"], stated["pooler_act"]
-    if size != dense:
-        raise CheckpointError(f"config.json says pooler_output_size {size}, and the pooler gives {dense} numbers")
-    if act not in OF_POOLERS:
-        raise CheckpointError(f"config.json has the pooler_act {act}; supported are {', '.join(OF_POOLERS)}")
-    if not fields.get("class_token", True):
-        raise CheckpointError("a pooler of IJEPA reads the first patch alone, which is not supported")
-    return {"representation": OF_POOLERS[act]}

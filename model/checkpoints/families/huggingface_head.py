@@ -1,13 +1,15 @@
-"""What config.json of transformers states about a classifier: its labels and its score."""
+"""The head of a checkpoint of transformers: whether there is one, what it reads, its labels and its score."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import LEFT_OUT, Facts, Score, resolve_score
-from model.checkpoints.families.huggingface_kinds import Json
+from model.checkpoints.families.huggingface_kinds import OF_POOLERS, Json, Kind
 from model.checkpoints.labels import by_index
+from model.checkpoints.source import Source
 
 CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
+POOLER = "pooler_output"
 
 # As in pipelines/image_classification.py.
 SCORES: dict[str, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
@@ -15,6 +17,38 @@ SCORES: dict[str, Score] = {"multi_label_classification": "sigmoid", "single_lab
 # Microsoft's BEiT of ImageNet-22k numbers its 21,841 labels as Google's 21,843, without the two that it does not have
 # (models/beit/convert_beit_unilm_to_pytorch.py): the classes are the labels in that order.
 NUMBERS_22K = [number for number in range(21843) if number not in (9205, 15027)]
+
+
+class Head(NamedTuple):
+    classifies: bool  # else the network gives embeddings
+    classes: int
+    pool: str | None  # what a person's own classifier reads: a pool of ViTConfig, or POOLER
+    dense: int | None  # numbers that a pooler or a projection gives, if there is one
+
+    def reads(self, kind: Kind, stated: Json, fields: Json) -> Json:
+        """The fields of ViTConfig that say so, where it is not what the classifiers of transformers read. `fields` are
+        the others.
+        """
+        if not self.classifies:
+            return {**_pooler(stated, self.dense, fields), **(kind.headless or {}), "representation_size": self.dense}
+        if self.pool == POOLER:
+            return {**_pooler(stated, self.dense, fields), "pool": "cls", "representation_size": self.dense}
+        return {"pool": self.pool, "representation_size": None} if self.pool else {}
+
+
+def head_of(source: Source, facts: Facts, kind: Kind, architecture: str) -> Head:
+    """The names of `source` are ours. Raises CheckpointError for a classifier that is missing, or reads what is not
+    known.
+    """
+    rows = source.shape("head.weight")[0] if "head.weight" in source else 0
+    dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
+    named = architecture.endswith(CLASSIFYING)
+    if facts.serves_head and named and not rows:
+        raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight: {LEFT_OUT}")
+    other = rows > 0 and _is_of_a_person(source, architecture)
+    pool = _pool_of_other_head(source, facts, architecture, kind) if other and facts.serves_head else None
+    classifies = named or (rows > 0 and (facts.serves_head or not other))
+    return Head(classifies, rows if classifies else 0, pool, dense)
 
 
 def score_of(config: Json, facts: Facts, classes: int) -> Score:
@@ -40,3 +74,41 @@ def labels_of(id2label: Any, classes: int) -> tuple[tuple[str, ...], str]:
     except ValueError as error:
         return (), f"config.json's id2label cannot be read: {error}"
     return (() if names == tuple(f"LABEL_{i}" for i in range(classes)) else names), ""
+
+
+def _is_of_a_person(source: Source, architecture: str) -> bool:
+    """Whether a person has put the classifier beside another model of transformers."""
+    named = "architectures" in source.config and not architecture.endswith(CLASSIFYING)
+    return named or bool(source.foreign_head)
+
+
+def _pool_of_other_head(source: Source, facts: Facts, architecture: str, kind: Kind) -> str:
+    """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
+    head = source.foreign_head or source.names_in_file["head.weight"]
+    why = (
+        f"{head} is not a classifier of {architecture}"
+        if architecture.endswith(CLASSIFYING) or "architectures" not in source.config
+        else f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
+    )
+    why += ". It is not known what that one reads: "
+    if kind.compares or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
+        raise CheckpointError(f"{why}save the model as ...ForImageClassification, or {LEFT_OUT}")
+    pools = ("cls", "mean", "mean_all", *([POOLER] if "pre_logits.weight" in source else []))
+    (pool,) = facts.need({"pool": pools[-1] if POOLER in pools else "cls"}, why=f"{why}give it, as in this example")
+    if pool not in pools:
+        raise CheckpointError(f"--set pool={pool}: it is one of {', '.join(pools)}")
+    return str(pool)
+
+
+def _pooler(stated: Json, dense: int | None, fields: Json) -> Json:
+    """Fields for the pooler of ViT and DeiT, a layer on the class token. Raises CheckpointError for another one."""
+    if dense is None or "pooler_act" not in stated:
+        return {}
+    size, act = stated["pooler_output_size"] or stated["hidden_size"], stated["pooler_act"]
+    if size != dense:
+        raise CheckpointError(f"config.json says pooler_output_size {size}, and the pooler gives {dense} numbers")
+    if act not in OF_POOLERS:
+        raise CheckpointError(f"config.json has the pooler_act {act}; supported are {', '.join(OF_POOLERS)}")
+    if not fields.get("class_token", True):
+        raise CheckpointError("a pooler of IJEPA reads the first patch alone, which is not supported")
+    return {"representation": OF_POOLERS[act]}

@@ -6,7 +6,7 @@ Not all shows. Networks that differ in the number of heads, in the activation or
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, first_few
 from model.checkpoints.facts import MISSING, Facts
 from model.checkpoints.families.timm_architectures import Architecture, find, table
 from model.checkpoints.families.timm_network import network, patch_side
@@ -191,5 +191,4 @@ def _arguments(shown: dict[str, Any], one: Candidate) -> dict[str, Any]:
 
 
 def _named(fits: list[Candidate]) -> str:
-    more = f" and {len(fits) - MOST_NAMED} more" if len(fits) > MOST_NAMED else ""
-    return ", ".join(one.architecture.name for one in fits[:MOST_NAMED]) + more
+    return first_few([one.architecture.name for one in fits], most=MOST_NAMED)

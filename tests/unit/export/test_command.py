@@ -15,9 +15,10 @@ from safetensors.torch import load_file, save_file
 from app.bundle import Agreement, load_bundle
 from app.inference.openvino import OpenVinoEngine
 from app.settings import DEMO_BUNDLE
-from export.command import by_hand, main, measured
+from export.command import main
 from export.messages import BY_MAKE
 from export.other_engine import OPENVINO
+from export.summary import by_hand, measured
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of

@@ -55,9 +55,7 @@ async def infer(request: Request, name: NamedDep) -> Response:
     attention = flag(head.parameters, "attention")
     if microseconds := count(head.parameters, "timeout"):
         state.deadline = min(state.deadline, time.monotonic() + microseconds / 1e6)
-    outcomes = await ImageRequest(request, services).run(
-        images, keep="image" if attention else "nothing", success="classified"
-    )
+    outcomes = await ImageRequest(request, services).run(images, attention=attention, success="classified")
     processed = _succeeded(outcomes)
     found = await aside_if_many(
         lambda: [(output, _tensor(services, processed, output)) for output in outputs],
