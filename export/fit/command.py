@@ -137,8 +137,8 @@ def fit_parser() -> argparse.ArgumentParser:
         "--from-scratch",
         choices=VARIANTS,
         metavar="VARIANT",
-        help="the network that pretrain and masked begin with: Ti/16, S/16, B/32 and so on. With a checkpoint in its "
-        "place it is the one in there, without its weights.",
+        help="the network that pretrain and masked begin with: Ti/16, S/16, B/32 and so on. A checkpoint in its place "
+        "gives its network without its weights.",
     )
     parser.add_argument(
         "--positions", choices=tuple(POSITIONS), help="positions of a network from scratch (default: 1-D)"
