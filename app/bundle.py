@@ -225,6 +225,8 @@ class Manifest(Frozen):
         sees = len(self.tokens.prefix) + prod(self.tokens.grid)
         if self.explains.get("attention") != (self.layers, self.heads, sees):
             raise ValueError("layers, heads and tokens are not those of attention in explains")
+        if self.explains.get("embedding") != (self.features,):
+            raise ValueError("features are not those of embedding in explains")
         if self.image.size != tuple(side * self.tokens.patch for side in self.tokens.grid):
             raise ValueError("tokens do not cover an image of this size")
         if self.known_answer.sums.keys() != self.explains.keys() - {"logits", "classes"}:

@@ -132,6 +132,9 @@ def _bind(settings: Settings, field: str) -> socket.socket:
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     try:
         bound.bind((host, port))
+    except TypeError:  # it is not ASCII, and cannot be encoded as a name
+        bound.close()
+        raise CannotStart(f"{host} is not an address (VIT_HOST)") from None
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
@@ -196,6 +199,6 @@ class Server(uvicorn.Server):
 
 def _exit_after(seconds: float, code: int) -> None:
     """Exit from a thread of its own, because the event loop and the engine may both be stuck by then."""
-    timer = threading.Timer(seconds, os._exit, [code])
+    timer = threading.Timer(min(seconds, threading.TIMEOUT_MAX), os._exit, [code])
     timer.daemon = True
     timer.start()

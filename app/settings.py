@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from importlib.metadata import entry_points
 from pathlib import Path
 from textwrap import fill
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
@@ -161,6 +161,12 @@ class Settings(BaseSettings):
             if value is not None and str(given.setdefault(new, value)) != str(value):
                 raise ValueError(f"VIT_{new.upper()} and its old name VIT_{old.upper()} differ: set only the new one")
         return given
+
+    @model_validator(mode="after")
+    def _has_two_ports(self) -> Self:
+        if self.metrics_port and self.metrics_port == self.port:
+            raise ValueError(f"VIT_METRICS_PORT is the same as {variable('port')}: give it another, or do not set it")
+        return self
 
     @field_validator("host", "bundle", mode="before")
     @classmethod

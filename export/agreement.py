@@ -75,12 +75,14 @@ def _labels(images: Images, found: npt.NDArray[np.int64]) -> tuple[npt.NDArray[n
 
 
 def chance(answers: Answers) -> str:
-    """Why the labels are probably wrong: the answers are right no more often than by chance. Empty if they are not."""
+    """Why the labels are probably wrong: the answers are right no more often than by chance. Empty if they are not, or
+    if the images are so few that chance alone could get all of them right.
+    """
     if answers.labels is None:
         return ""
     by_chance = 1 / answers.lean.shape[1]
     right, of = int((answers.lean.argmax(1) == answers.labels).sum()), len(answers.labels)
-    if at_least(right, of, by_chance) < SIGNIFICANT:
+    if at_least(right, of, by_chance) < SIGNIFICANT or at_least(of, of, by_chance) >= SIGNIFICANT:
         return ""
     return (
         f"the label is right on {right / of:.2%} of {of} images, which is no more than chance "

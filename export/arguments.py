@@ -7,7 +7,7 @@ from export.messages import worded
 
 PRECISIONS = ("fp32", "bf16", "int8", "fp16")  # app/bundle.py has them too, and takes most of a second to import
 METHODS = ("probe", "finetune", "pretrain", "masked")  # of export/fit/methods.py, which needs PyTorch
-FROM_SCRATCH = ("pretrain", "masked")  # those that begin without a checkpoint
+FROM_SCRATCH = ("pretrain", "masked")  # those that begin without weights
 
 CHECKPOINT = "a file with weights, a folder as a model hub stores it, or hf://org/name[@revision]"
 

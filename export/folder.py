@@ -27,7 +27,7 @@ from model.checkpoints.checkpoint import Checkpoint, first_few
 from model.progress import track
 
 MOST, MOST_BYTES = 2048, 2**29  # prepared images in memory
-FEWEST = 32
+FEWEST, ENOUGH = 2, 32  # of one, none would be left to compare; with fewer than 32, figures say little
 MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
 ENOUGH_RANGES = 24  # images; of fewer than four times as many, half are for ranges
 SEED = 7
@@ -58,7 +58,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     names: list[str] = []  # of the folders in which they are
-    most = min(MOST, max(FEWEST, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
+    most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
     even = np.linspace(0, len(files) - 1, most).round().astype(int)
     chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
     for file, image in decoded(chosen, spec):
@@ -70,6 +70,12 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     if len(pixels) < FEWEST:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
+        )
+    if len(pixels) < ENOUGH:
+        print(  # noqa: T201
+            f"Warning: {len(pixels)} images are few: ranges may be too narrow, and figures say little. Take at least "
+            f"{ENOUGH}, better a few hundred.",
+            file=sys.stderr,
         )
     ranges = min(MOST_RANGES, max(len(pixels) // RANGES_SHARE, min(ENOUGH_RANGES, len(pixels) // 2)))
     indices = orders(folders, len(checkpoint.labels)) if labels and labels.by == "index" else {}

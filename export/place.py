@@ -8,7 +8,9 @@ SUFFIX = ".safetensors"
 
 
 def check_bundle_place(out: Path, *, replace: bool) -> None:
-    """Raises OSError unless `out` is free, or may be replaced: never a person's own files."""
+    """Raises ValueError or OSError unless `out` is free, or may be replaced: never a person's own files."""
+    if not out.name:  # . and /, which nothing can take the place of
+        raise ValueError(f"--out {out}: give the name of a folder to write, such as bundles/NAME")
     _check_parent(out)
     if not out.exists():
         return

@@ -97,19 +97,20 @@ def _check_images(options: argparse.Namespace) -> None:
 
 
 def _check_method(options: argparse.Namespace) -> None:
-    """The method begins with what is given: a checkpoint, or a network from scratch."""
-    if options.method in FROM_SCRATCH:
-        if options.checkpoint or not options.from_scratch:
-            raise ValueError(f"--method {options.method} begins with --from-scratch VARIANT, and with no checkpoint")
-        if options.set or options.without:
-            option = "--set" if options.set else "--without"
-            raise ValueError(
-                f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none"
-            )
-        if options.image_size:
-            height, width = map(int, options.image_size.split(","))
-            variant(options.from_scratch, image_size=(height, width), num_classes=0)
-    elif options.from_scratch or not options.checkpoint:
-        raise ValueError(f"--method {options.method} begins with a checkpoint: give a file, a folder or hf://org/name")
-    elif options.positions:
-        raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")
+    """The method begins with what is given: a checkpoint, or a variant from scratch."""
+    from_scratch = options.method in FROM_SCRATCH
+    if bool(options.checkpoint) == bool(options.from_scratch) or (options.from_scratch and not from_scratch):
+        begins = "a checkpoint"
+        if from_scratch:
+            begins = "--from-scratch VARIANT, or with a network like that in a checkpoint"
+        raise ValueError(f"--method {options.method} begins with {begins}: give a file, a folder or hf://org/name")
+    if options.checkpoint:
+        if options.positions:
+            raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")
+        return
+    if options.set or options.without:
+        option = "--set" if options.set else "--without"
+        raise ValueError(f"{option}: it is for facts of a checkpoint, and --method {options.method} begins with none")
+    if options.image_size:
+        height, width = map(int, options.image_size.split(","))
+        variant(options.from_scratch, image_size=(height, width), num_classes=0)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
-from app.images.decode import Limits
+from app.images.decode import MAX_SIDE, Limits
 from app.images.lanes import Lanes
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
@@ -73,7 +73,8 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     workers = settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS)
     max_large_pixels = settings.max_decode_pixels or memory // BYTES_PER_PIXEL
     small_pixels = min(workers, max_small) * LARGE_PIXELS
-    large_pixels = min(max_large_pixels, max(workers - 1, 1) * settings.max_image_pixels)
+    most_pixels = min(settings.max_image_pixels, MAX_SIDE**2)
+    large_pixels = min(max_large_pixels, max(workers - 1, 1) * most_pixels)
     pool = WorkerPool(
         work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
         lanes=Lanes(
@@ -84,7 +85,7 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
             max_wait_s=settings.max_queue_wait_s,
         ),
         max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
-        memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * settings.max_image_pixels,
+        memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * most_pixels,
         timeout_s=settings.decode_timeout_s,
         unpack=partial(unpack_answer, shape=spec.size),
     )

@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from export.arguments import CHECKPOINT, FROM_SCRATCH, METHODS, Parser, add_set, assignment, image_size
+from export.arguments import CHECKPOINT, METHODS, Parser, add_set, assignment, image_size
 from export.messages import stop, tell
 from export.refusals import check_fit
 from model.checkpoints.checkpoint import CheckpointError, Description
@@ -56,10 +56,13 @@ def fit(options: argparse.Namespace) -> None:
 
 
 def _source(options: argparse.Namespace) -> Description:
-    """The checkpoint, or the network without weights. Raises CheckpointError or ValueError."""
+    """The checkpoint, or the network without weights. A method from scratch takes only the network of a checkpoint.
+
+    Raises CheckpointError or ValueError.
+    """
     from model.checkpoints import load_checkpoint
 
-    if options.method in FROM_SCRATCH:
+    if options.from_scratch:
         return scratch(options.from_scratch, image_size=options.image_size, positions=options.positions or "1-D")
     size = {"image_size": options.image_size} if options.image_size else {}
     without_head = {"num_classes": "0"}  # another will replace it
@@ -134,7 +137,8 @@ def fit_parser() -> argparse.ArgumentParser:
         "--from-scratch",
         choices=VARIANTS,
         metavar="VARIANT",
-        help="the network that pretrain and masked begin with, in place of a checkpoint: Ti/16, S/16, B/32 and so on",
+        help="the network that pretrain and masked begin with: Ti/16, S/16, B/32 and so on. A checkpoint in its place "
+        "gives its network without its weights.",
     )
     parser.add_argument(
         "--positions", choices=tuple(POSITIONS), help="positions of a network from scratch (default: 1-D)"

@@ -90,7 +90,7 @@ def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
 
 
 def learn(source: Description, recipe: Recipe, train: Samples, held_out: Samples, work: Path) -> Fitted:
-    """Run the recipe, with snapshots in `work`. `source` is a Checkpoint for methods that begin with one.
+    """Run the recipe, with snapshots in `work`. `source` is a Checkpoint for methods that begin with its weights.
 
     Raises ValueError, with the reason, where it cannot be run.
     """

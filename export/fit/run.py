@@ -40,7 +40,7 @@ def run(
 ) -> Report:
     """Learn from `images`, and write `out`, a .safetensors file, and its report beside it.
 
-    `source` is a Checkpoint, or without weights what is learned from nothing.
+    `source` is a Checkpoint, or without weights a network that is learned from nothing.
     With `strict`, an image that cannot be used is an error; with `replace`, `out` is replaced.
     Raises ValueError, FileExistsError or OSError, and leaves what is at `out`; NotReported once `out` is written.
     """

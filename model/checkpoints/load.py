@@ -1,7 +1,8 @@
 """Loads a checkpoint of any family. Loading fails, with a name, unless every tensor is used."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,17 @@ from model.vit import VisionTransformer
 HEADS = r"head(_dist)?\."  # how the names of the tensors of heads begin, whatever layers they have
 
 
+@contextmanager
+def _trusting() -> Iterator[None]:
+    """Loaders trust a file to be as its library writes it. What they raise if it is not becomes a CheckpointError."""
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError) as error:
+        why = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise CheckpointError(f"the checkpoint is not as its library writes it ({why})") from error
+
+
+@_trusting()
 def load_checkpoint(
     path: str | Path,
     *,
@@ -65,6 +77,7 @@ def load_checkpoint(
     return Checkpoint(**vars(description), model=model.eval(), known=known)
 
 
+@_trusting()
 def describe_checkpoint(
     path: str | Path,
     *,

@@ -9,6 +9,7 @@ import os
 import re
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,24 @@ class Weights:
 
 
 def open_weights(file: Path) -> Weights:
-    """Raises CheckpointError for a file of another kind, or one that was cut off."""
+    """Raises CheckpointError for a file of another kind, or one that was cut off or damaged."""
+    with _readable(file.name):
+        return _open(file)
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Raises CheckpointError for the errors of zipfile and NumPy, which have no common base."""
+    try:
+        yield
+    except (CheckpointError, OSError):
+        raise
+    except Exception as error:
+        reason = str(error).rstrip(".")
+        raise CheckpointError(f"{what} cannot be read: {reason}. Copy or download the file again") from None
+
+
+def _open(file: Path) -> Weights:
     with file.open("rb") as content:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
@@ -126,7 +144,7 @@ def _open_npz(file: Path) -> Weights:
             )
             shape, _, dtype = read_header(member)
             kind = "bfloat16" if _is_bfloat16(dtype) else dtype.name
-            tensors[name] = Stored(tuple(shape), kind, partial(_from_numpy, archive, name))
+            tensors[name] = Stored(tuple(shape), kind, partial(_from_numpy, file, archive, name))
     return Weights(states={(): tensors})
 
 
@@ -189,8 +207,9 @@ def _is_bfloat16(dtype: Any) -> bool:
     return bool(dtype.kind == "V" and dtype.itemsize == 2)
 
 
-def _from_numpy(archive: Any, name: str) -> Tensor:
-    array = archive[name]
-    if _is_bfloat16(array.dtype):
-        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
-    return torch.from_numpy(np.ascontiguousarray(array))
+def _from_numpy(file: Path, archive: Any, name: str) -> Tensor:
+    with _readable(f"{name} in {file.name}"):
+        array = archive[name]
+        if _is_bfloat16(array.dtype):
+            return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+        return torch.from_numpy(np.ascontiguousarray(array))

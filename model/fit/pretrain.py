@@ -49,7 +49,9 @@ def pretrain(
     classes = count_classes(train)
     check_sizes(preprocessing, held_out)
     hidden = config.width if recipe.hidden_head else None
-    config = replace(config, num_classes=classes, representation_size=hidden, representation="tanh")
+    config = replace(
+        config, num_classes=classes, representation_size=hidden, representation="tanh", distillation_head=False
+    )
     network = initialised(config, recipe.seed)
     known = identity("pretrain", asdict(recipe), network, preprocessing, train, held_out)
     snapshot = Snapshot(work, "pre-training", identity=known)

@@ -114,6 +114,7 @@ def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):
         ({"features": 10**9}, "features: "),
         ({"explains": {"rollout": [10**9]}}, r"explains\.rollout\.0: "),
         ({"layers": 5}, "layers, heads and tokens are not those of attention"),
+        ({"features": 5}, "features are not those of embedding"),
         ({"tokens": {"grid": [9, 8]}}, "layers, heads and tokens are not those of attention"),
         ({"tokens": {"patch": 16}}, "tokens do not cover an image of this size"),
         ({"inspect": {"fig7": "Another"}}, r"lacks inspect/fig7\.json, inspect/fig7\.png"),

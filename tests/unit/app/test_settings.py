@@ -41,6 +41,12 @@ def test_invalid_values_are_refused_by_name_or_with_a_sentence(name, value, said
         Settings(**{name: value})
 
 
+def test_metrics_cannot_have_the_port_of_the_service():
+    assert Settings(port=0, metrics_port=0).metrics_port == 0
+    with pytest.raises(ValidationError, match=r"VIT_METRICS_PORT is the same as (VIT_)?PORT"):
+        Settings(port=9000, metrics_port=9000)
+
+
 @pytest.mark.parametrize("store", ["redis://host:6379/1", "rediss://user:secret@host", "unix:///run/redis.sock"])
 def test_an_address_of_redis_is_taken_and_not_shown(store):
     settings = Settings(store=store)

@@ -112,6 +112,12 @@ def test_one_label_alone_is_no_chance():
     assert asking.chance(Answers(expected=lean, lean=lean, labels=np.full(50, 4)))
 
 
+def test_images_so_few_that_chance_could_get_all_right_say_nothing_of_labels():
+    lean, labels = np.eye(12, dtype=np.float32)[[3, 4, 5]], np.array([3, 4, 5])
+    assert not asking.chance(Answers(expected=lean[:2], lean=lean[:2], labels=labels[:2]))
+    assert asking.chance(Answers(expected=lean, lean=lean, labels=labels[::-1]))
+
+
 def test_no_batch_is_begun_after_the_time(monkeypatch):
     monkeypatch.setitem(asking.TIME_LIMIT_S, "drawn", -1.0)
     assert measure(toy_checkpoint(), wrong=97).pictures == asking.BATCH

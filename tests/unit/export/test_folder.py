@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from export import folder as reading
-from export.folder import FEWEST, read_folder
+from export.folder import ENOUGH, read_folder
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint()
@@ -111,7 +111,7 @@ def test_numbered_folders_have_labels_in_every_order_that_classes_may_have(tmp_p
     ],
 )
 def test_the_reason_why_there_are_no_labels(tmp_path, names, reason):
-    fill(tmp_path, FEWEST, names=names)
+    fill(tmp_path, ENOUGH, names=names)
     expected = reason and f"no folder in {tmp_path} is called by a label of the model{reason}".format(tmp_path)
     assert read_folder(tmp_path, CHECKPOINT).unlabelled == (expected or "")
 
@@ -126,10 +126,18 @@ def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
     assert set(np.diff(chosen)) <= {3, 4}
 
 
+@pytest.mark.parametrize(("count", "of_each"), [(2, 1), (9, 4)])
+def test_few_images_are_taken_with_a_warning(tmp_path, capsys, count, of_each):
+    fill(tmp_path, count)
+    ranges, judged, _ = read(tmp_path)
+    assert (len(ranges), sorted(ranges + judged)) == (of_each, list(range(count)))
+    assert f"Warning: {count} images are few: " in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("names", "count", "message"),
     [
-        (("",), FEWEST - 1, "it has 31 images that can be decoded, and 32 are needed"),
+        (("",), 1, "it has 1 images that can be decoded, and 2 are needed"),
         (("a", ""), 60, "folders are labels, but 001.png is in none of them"),
         (("a",), 0, "this does not exist"),
     ],

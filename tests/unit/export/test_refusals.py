@@ -22,6 +22,8 @@ REFUSED = [
     ("--checkpoint {toy} --out {tmp} --replace", "not exported: {tmp} exists and is not a bundle, so it stays"),
     ("--checkpoint {toy} --out {toy}", "not exported: {toy} exists and is not a bundle, so it stays as it is"),
     ("--checkpoint {toy} --out {toy}/a", "not exported: {toy} is not a folder, so {toy}/a cannot be in it"),
+    ("--checkpoint {toy} --out . --replace", "not exported: --out .: give the name of a folder to write"),
+    ("--checkpoint {toy} --out / --replace", "not exported: --out /: give the name of a folder to write"),
     ("{export} --labels none.txt", "not exported: none.txt cannot be read as labels: No such"),
     ("{export} --labels {tmp}/bytes", "not exported: {tmp}/bytes cannot be read as labels: it"),
     ("{export} --labels {tmp}", "not exported: {tmp} cannot be read as labels: Is a directory"),

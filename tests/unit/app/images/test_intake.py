@@ -61,6 +61,7 @@ async def test_an_image_is_to_blame_only_where_all_workers_crash_by_themselves(i
         (2, 2, {}, 2, 8 + 2**29 / 12e6),  # two small images, and as many large ones as a quarter of it holds
         (2, 64, {}, 2, 8 + 50),  # of large ones no more than one: the other worker is left to small ones
         (2, 64, {"max_image_pixels": 5_000_000}, 2, 8 + 5),
+        (2, 64, {"max_image_pixels": 10**30}, 2, 8 + 2**28 / 1e6),  # no image has longer sides
         (64, 64, {}, 64, 64 * 4 + 2**34 / 12e6),
         (64, 2, {}, 11, 11 * 4 + 2**29 / 12e6),
         (64, 2, {"decode_workers": 64}, 64, 11 * 4 + 2**29 / 12e6),
@@ -73,6 +74,7 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
     intake = open_intake(settings=Settings(**options), spec=spec_of((8, 8)))
     assert intake.pool.lanes.workers == workers
     assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
+    assert intake.pool.memory_bytes <= 7 * 2**30
 
 
 def test_the_largest_answer_fits_its_limit(encode):

@@ -12,7 +12,8 @@ DEMO = "model/demo/shapes.safetensors"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([DEMO, "--method", "pretrain"], "--method pretrain begins with --from-scratch VARIANT, and with no "),
+        (["--method", "pretrain"], "--method pretrain begins with --from-scratch VARIANT, or with a network like "),
+        ([DEMO, "--method", "masked", "--from-scratch", "Ti/16"], "--method masked begins with --from-scratch VARI"),
         ([DEMO, "--from-scratch", "Ti/16"], "--method probe begins with a checkpoint: give a file"),
         (["--method", "masked", "--from-scratch", "Ti/16", "--set", "mean=0,0,0"], "--set: it is for facts of a check"),
         ([DEMO, "--method", "finetune", "--positions", "1-D"], "--positions: it is for a network from scratch; the "),

@@ -9,6 +9,7 @@ import pytest
 import torch
 from PIL import Image
 
+from export.command import main
 from export.fit import run as running
 from export.fit.command import scratch
 from export.fit.listing import list_images
@@ -18,7 +19,7 @@ from export.fit.report.folder import SPLIT
 from export.fit.report.page import FIGURES
 from export.fit.run import NotReported, run
 from model.checkpoints import load_checkpoint
-from model.checkpoints.families.native import FAMILY
+from model.checkpoints.families.native import FAMILY, save
 from model.fit.doubt import CLEAR
 from tests.golden.test_checkpoints import FOLDER, overrides_of, path_of
 from tests.support.toy import toy_checkpoint
@@ -168,6 +169,16 @@ def test_from_scratch(images, tmp_path):
     assert found.config.image_size == found.preprocessing.size == (24, 40)
     assert "Suspicious" not in (tmp_path / "mine.report" / "index.html").read_text()  # all heads have seen all images
     assert (len(found.known.learned), len(found.known.held_out)) == (0, 5)  # it has learned from larger images
+
+
+def test_a_network_like_that_of_a_checkpoint_is_learned_from_scratch(images, tmp_path):
+    toy, out = tmp_path / "toy.safetensors", tmp_path / "mine.safetensors"
+    save(toy_checkpoint(num_classes=5), toy)
+    how = ["--method", "pretrain", "--recipe", "epochs=1"]
+    main(["fit", str(toy), "--images", str(images), "--out", str(out), *how])
+    found = load_checkpoint(out)
+    assert (found.labels, found.recipe["checkpoint"], found.config.width) == (("blue", "red"), "toy", 32)
+    assert found.model.pos_embed.std() < CHECKPOINT.model.pos_embed.std() / 3
 
 
 def test_from_scratch_without_labels(images, tmp_path):

@@ -5,6 +5,7 @@ import json
 import pickle
 import re
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file, save_model
@@ -76,6 +77,24 @@ def test_a_file_that_was_cut_off_is_called_so(tmp_path, kind, share):
     path.write_bytes(whole[: int(share * len(whole))])
     with pytest.raises(CheckpointError, match=r"x.weights is cut off after [\d,]+ bytes"):
         Source(path)
+
+
+@pytest.mark.parametrize(
+    ("part", "behind", "said"),
+    [
+        (b"\x93NUMPY", 20_000, r"^a in x\.npz cannot be read: .*again$"),  # the numbers of an array
+        (b"\x93NUMPY", 0, r"^x\.npz cannot be read: .*again$"),
+        (b"PK\x01\x02", 0, r"^x\.npz (cannot be read: |is cut off ).*again$"),  # the list of all arrays
+    ],
+)
+def test_an_npz_that_was_damaged_is_called_so(tmp_path, part, behind, said):
+    path = tmp_path / "x.npz"
+    np.savez(path, a=np.zeros(9000, np.float32))
+    content = bytearray(path.read_bytes())
+    content[content.index(part) + behind] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match=said):
+        Source(path).tensors()
 
 
 def test_no_tensor_hides_another_when_prefixes_are_dropped(tmp_path):
