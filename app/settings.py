@@ -242,7 +242,7 @@ def not_arguments(given: Sequence[str]) -> str:
             field = fields[near[0]]
             shown = Settings.model_fields[field].repr and not following.startswith("-")
             meant.append(f"VIT_{field.upper()}={following if shown else '...'}")
-    if not meant and Path(given[0]).exists():
+    if not meant and os.path.exists(given[0]):  # noqa: PTH110 (False too for what cannot be a name)
         meant = [f"VIT_BUNDLE={given[0]}"]
     question = f" Is {' '.join(meant)} python -m app meant?" if meant else ""
     first = given[0].partition("=")[0]

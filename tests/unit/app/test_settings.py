@@ -128,6 +128,7 @@ def test_help_has_every_setting_with_its_default_and_its_meaning():
         ("--api-keys=secret", "Is VIT_API_KEYS=... python -m app meant?"),
         ("--store redis://user:secret@host", "Is VIT_STORE=... python"),
         ("--workers 4", "--workers is not an argument: settings are variables of the environment. --help lists"),
+        ("x" * 300, "is not an argument: settings are variables of the environment. --help lists"),
     ],
 )  # fmt: skip
 def test_arguments_are_refused_with_the_settings_that_may_be_meant(given, meant):
