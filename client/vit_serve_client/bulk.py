@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
@@ -56,7 +56,7 @@ class Bulk:
         self.refusals, self._lock = 0, threading.Lock()
         self.model = self._patiently(self.client.model)
         attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
-        familiar = {"unfamiliar": self.unfamiliar, "least_familiarity": self.least_familiarity}
+        familiar: dict[str, Any] = {"unfamiliar": self.unfamiliar, "least_familiarity": self.least_familiarity}
         self._embed = partial(self.client.embed_all, **familiar)
         self._ask = partial(self._embed, attention=attention)
         if self.model.manifest.labels:
