@@ -28,7 +28,7 @@ from app.classifier import Classifier
 from app.door.admission import Admission
 from app.door.cors import Cors
 from app.door.door import Door
-from app.door.keys import open_keys
+from app.door.keys import ApiKeys, open_keys
 from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
@@ -55,25 +55,27 @@ ROUTERS = [
 ]
 
 
-def create_app(settings: Settings | None = None, *, backend: Backend | None = None) -> FastAPI:
-    """The service, with its model loaded and warm. Without a `backend` of these settings, it starts one.
+def create_app(
+    settings: Settings | None = None, *, backend: Backend | None = None, keys: ApiKeys | None = None
+) -> FastAPI:
+    """The service, with its model loaded and warm. Without `keys` and a `backend` of these settings, it opens them.
 
     Raises CannotStart when the bundle, the device or the API keys cannot be used; then nothing is left running.
     """
     settings = settings or Settings()
+    keys = open_keys(settings) if keys is None else keys
     backend = backend or Backend(settings=settings)
     try:
-        return _put_together(settings, backend)
+        return _put_together(settings, backend, keys)
     except BaseException:
         backend.stop()
         raise
 
 
-def _put_together(settings: Settings, backend: Backend) -> FastAPI:
+def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAPI:
     """The parts, in the order in which a request meets them."""
     lifecycle, metrics, bundle = backend.lifecycle, backend.metrics, backend.bundle
     manifest = bundle.manifest
-    keys = open_keys(settings)
     check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
     records = RecordFormat.of(bundle)
     store = open_store(settings=settings, namespace=records.name, metrics=metrics)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NoReturn
 import uvicorn
 from pydantic import ValidationError
 
+from app.door.keys import open_keys
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
@@ -63,6 +64,7 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     settings = fitting(settings)
     try:
         with told_if_slow(), ExitStack() as undone:
+            keys = open_keys(settings)
             ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
             sockets = [undone.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
             start_log.info("loading libraries")
@@ -73,7 +75,7 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
             start_log.info("loading the web framework")
             from app.main import create_app  # with FastAPI it takes half a second, in which the model loads
 
-            app = create_app(settings, backend=backend)
+            app = create_app(settings, backend=backend, keys=keys)
             undone.pop_all()
     except (CannotStart, OSError) as error:
         _cannot_start(error)

@@ -142,6 +142,7 @@ def test_packages_run_nothing_at_import():
         ("app.images.fork_server", {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio"}),
         ("app.images.preparer", {"fastapi", "starlette", "pydantic", "onnxruntime", "asyncio"}),
         ("app.backend", {"fastapi", "starlette", "uvicorn"}),  # they are imported while it starts
+        ("app.server", {"fastapi", "starlette"}),
     ],
 )
 def test_what_a_module_does_not_load(module, unwanted):

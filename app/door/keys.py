@@ -6,12 +6,14 @@ import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
-
-from starlette.requests import HTTPConnection
+from typing import TYPE_CHECKING
 
 from app.door.paths import METRICS, is_public
 from app.errors import CannotStart, Unauthorized
 from app.settings import Settings
+
+if TYPE_CHECKING:  # keys are read before the model is opened, and the framework is imported meanwhile
+    from starlette.requests import HTTPConnection
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +65,7 @@ class ApiKeys:
     def __bool__(self) -> bool:
         return bool(self._digests)
 
-    def check(self, request: HTTPConnection) -> str | None:
+    def check(self, request: "HTTPConnection") -> str | None:
         """The name of the key, or None where none is needed. Raises Unauthorized."""
         path = request.scope["path"]
         if not self._digests or is_public(request.scope["method"], path) or (path == METRICS and self._open_metrics):

@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable
-
-from starlette.requests import HTTPConnection
+from typing import TYPE_CHECKING
 
 from app.errors import CannotStart, NotFound
+
+if TYPE_CHECKING:
+    from starlette.requests import HTTPConnection
 
 PROBES = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
 METRICS = "/metrics"
@@ -32,7 +34,7 @@ def upload_route(path: str) -> str | None:
     return path if path in UPLOADS else next((route for route in _INFER if _INFER[route].fullmatch(path)), None)
 
 
-def check_port(request: HTTPConnection, *, metrics_port: int) -> None:
+def check_port(request: "HTTPConnection", *, metrics_port: int) -> None:
     """If metrics have a port of their own, that port answers metrics and probes only, and no other port has metrics.
 
     Raises NotFound for a path that the request's port does not answer.

@@ -7,7 +7,7 @@ import { askForKey, keyHeader, storedKey } from "./key.js";
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
 
-const sent = new Map(); // the images of this tab, by all ids that they have had: {file, path, id: the last one}
+const sent = new Map(); // the images of this tab, by all ids that they have had: {file, path, first: id, id: the last one}
 
 export class Problem extends Error {
   constructor(message, { status = 0, retryAfter = 0 } = {}) {
@@ -52,24 +52,29 @@ async function attempt(address, options) {
   throw new Problem(message, { status: response.status, retryAfter });
 }
 
-async function reach(address, options, key) {
+const reach = (address, options, key) =>
+  whole(fetch(address, { ...options, headers: { ...options.headers, ...keyHeader(key) } }));
+
+/** What was promised by the network, which may break off at any time. */
+async function whole(promised) {
   try {
-    return await fetch(address, { ...options, headers: { ...options.headers, ...keyHeader(key) } });
+    return await promised;
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem("The server cannot be reached. Check the connection and try again.");
   }
 }
 
-export const json = async (address, options) => (await request(address, options)).json();
+export const json = async (address, options) => whole((await request(address, options)).json());
 
-export const blob = async (address, options) => (await request(address, options)).blob();
+export const blob = async (address, options) => whole((await request(address, options)).blob());
 
-/** Labels and id of one image file; its embedding and id from a model without classes. */
-export async function send(file, { labels }) {
-  const image = { file, path: labels.length ? "classify" : "embed?attention=true" };
+/** Labels and id of one image file; its embedding and id from a model that has no `classes`. */
+export async function send(file, classes) {
+  const image = { file, path: classes.count ? "classify" : "embed?attention=true" };
   const result = await post(image);
-  if (result.id) sent.set(result.id, Object.assign(image, { id: result.id }));
+  const { id } = result;
+  if (id) sent.set(id, { ...image, first: id, id });
   return result;
 }
 
@@ -90,6 +95,9 @@ async function renew(image) {
 
 /** The id by which the server knows an image now; the page goes on calling it by its first one. */
 export const idNow = (id) => sent.get(id)?.id ?? id;
+
+/** The other way round: the first id, of any. */
+export const firstId = (id) => sent.get(id)?.first ?? id;
 
 /** What to set as `src` of an <img>. The browser loads it without the API key, so with a key the page fetches it. */
 export const imageSource = async (address) => (storedKey() ? URL.createObjectURL(await blob(address)) : address);

@@ -2,15 +2,15 @@
 
 export class Classes {
   #labels;
-  #counts = new Map();
-  #byLabel = new Map();
+  #byLabel = new Map(); // the index of each label; NaN where several have one text
 
   constructor(labels) {
     this.#labels = labels;
-    for (const [index, label] of labels.entries()) {
-      this.#counts.set(label, (this.#counts.get(label) ?? 0) + 1);
-      if (!this.#byLabel.has(label)) this.#byLabel.set(label, index);
-    }
+    for (const [index, label] of labels.entries()) this.#byLabel.set(label, this.#byLabel.has(label) ? NaN : index);
+  }
+
+  get count() {
+    return this.#labels.length;
   }
 
   get indices() {
@@ -22,7 +22,7 @@ export class Classes {
     return this.#byLabel.has(String(index)) ? this.#labels[index] : String(index);
   }
 
-  /** Undefined for the key of no class. */
+  /** Undefined for the key of no class, or of several. */
   index(key) {
     const index = this.#byLabel.get(key) ?? Number(key || NaN);
     return this.#labels[index] === undefined ? undefined : index;
@@ -31,6 +31,16 @@ export class Classes {
   /** The label, with the index where another class has the same one. */
   name(index) {
     const label = this.#labels[index];
-    return this.#counts.get(label) > 1 ? `${label} (${index})` : label;
+    return Number.isNaN(this.#byLabel.get(label)) ? `${label} (${index})` : label;
+  }
+
+  /** An answer of the server about `label` and `against`, keys, with names in place of its labels. */
+  named(answer, { label, against }) {
+    const name = (text, index) => (text == null || index === undefined ? text : this.name(index));
+    return {
+      ...answer,
+      label: name(answer.label, answer.index ?? this.index(label)),
+      against: name(answer.against, this.index(against)),
+    };
   }
 }

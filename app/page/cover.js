@@ -14,14 +14,16 @@ const SHARE = 0.1; // of the patches, as the buttons say
 
 export class Cover {
   #state;
+  #classes;
   #board = new Board();
   #measuring = new Latest();
   #asked; // gives the address of what is measured or shown, by what the page shows now
   #address; // what it gave when that was asked
 
   /** The patches are painted on the map that `heatmap` shows. */
-  constructor(state, heatmap) {
+  constructor(state, { heatmap, classes }) {
     this.#state = state;
+    this.#classes = classes;
     heatmap.addEventListener("show", ({ detail: numbers }) => {
       this.#board.show(numbers);
       byId("cover-part").hidden = false;
@@ -58,8 +60,8 @@ export class Cover {
         this.#board.painted = measured.patches;
         this.#count();
         this.#ask(); // by the patches, which stay when the map they were taken from goes
-        byId("cover-status").textContent = summary(measured);
-        byId("outcome").replaceChildren(labels(measured), effects(measured));
+        byId("cover-status").textContent = summary(this.#classes.named(measured, this.#state.values));
+        byId("outcome").replaceChildren(labels(measured, this.#classes), effects(measured));
       },
       busy: (said) => (byId("cover-status").textContent = said),
       fail: (problem) => {
@@ -86,14 +88,15 @@ export class Cover {
 }
 
 /** The likeliest labels of the image as it is and as it is left, and in both the label that is followed. */
-function labels({ label, before, after }) {
+function labels({ index, before, after }, classes) {
   const list = (title, { predictions, score }) => {
-    const all = predictions.some((prediction) => prediction.label === label) ? predictions : [...predictions, { label, score }];
-    const rows = all.map((prediction) => {
+    const isFollowed = (prediction) => prediction.index === index;
+    const rows = (predictions.some(isFollowed) ? predictions : [...predictions, { index, score }]).map((prediction) => {
       const bar = element("i");
       bar.style.setProperty("--share", prediction.score);
-      const followed = prediction.label === label ? "followed" : null;
-      return element("li", { class: followed }, element("span", {}, breakable(prediction.label)), bar, percent(prediction.score));
+      const name = breakable(classes.name(prediction.index));
+      const followed = isFollowed(prediction) ? "followed" : null;
+      return element("li", { class: followed }, element("span", {}, name), bar, percent(prediction.score));
     });
     return element("div", {}, element("h3", {}, title), element("ol", {}, ...rows));
   };

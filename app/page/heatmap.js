@@ -17,6 +17,7 @@ const APART = ["beside", "wipe", "tab"]; // values that no map depends on
 /** Dispatches `show` with the map as JSON when another one is shown, and `fail` when none is. */
 export class Heatmap extends EventTarget {
   #state;
+  #classes;
   #numbers;
   #drawing = new Latest();
   #loadingOriginal = new Latest();
@@ -28,14 +29,16 @@ export class Heatmap extends EventTarget {
   #wipe = byId("wipe");
   #patch = byId("patch");
 
-  constructor(state) {
+  constructor(state, classes) {
     super();
     this.#state = state;
+    this.#classes = classes;
     state.addEventListener("change", ({ detail }) => {
       const names = [...detail].filter((name) => !APART.includes(name));
       if (names.length) this.draw({ fresh: !names.every((name) => STYLE.includes(name)), waitMs: detail.has("id") ? 0 : DEBOUNCE_MS });
       this.#showOriginal();
     });
+    byId("retry").addEventListener("click", () => this.draw({ fresh: true, waitMs: 0 }));
     this.#wipe.addEventListener("input", () => state.set({ wipe: this.#wipe.value }));
     this.#pane.addEventListener("dragstart", (event) => {
       if (this.#wipe.matches(":active")) event.preventDefault(); // the image below the handle stays
@@ -52,7 +55,10 @@ export class Heatmap extends EventTarget {
 
   draw({ fresh, waitMs }) {
     const values = this.#state.values;
-    if (!values.id) return;
+    if (!values.id) {
+      this.#drawing.cancel(); // it is of an image that was left
+      return;
+    }
     this.#stage.ariaBusy = "true";
     if (fresh) this.#numbers = undefined; // the old numbers belong to other controls
     this.#link(values, this.#numbers);
@@ -85,7 +91,7 @@ export class Heatmap extends EventTarget {
     const [width, height] = numbers.image;
     this.reserve({ width, height });
     for (const image of [this.#map, this.#original]) crop(image, numbers, around(numbers));
-    const said = showCaption(numbers, values);
+    const said = showCaption(this.#classes.named(numbers, values), values);
     this.#map.alt = `Map on the image. ${said}`;
     for (const node of document.querySelectorAll(".said")) node.textContent = said;
     for (const near of document.querySelectorAll(".near")) {
@@ -104,8 +110,9 @@ export class Heatmap extends EventTarget {
     this.#stage.ariaBusy = "false";
     const gone = problem.status === 404;
     this.#say(gone ? GONE : problem.message);
+    byId("retry").hidden = !problem.temporary;
     document.body.classList.toggle("gone", gone);
-    this.#state.set({ tab: "answer" }); // where the reason stands
+    this.#state.replace({ tab: "answer" }); // where the reason stands
     this.dispatchEvent(new Event("fail"));
   }
 
@@ -114,6 +121,7 @@ export class Heatmap extends EventTarget {
     byId("about-map").hidden = this.#pane.hidden = sentence !== "";
     byId("trouble").textContent = sentence;
     byId("trouble-box").hidden = sentence === "";
+    byId("retry").hidden = true;
   }
 
   /** Beside the map, or over the left of it up to the handle. */
@@ -125,7 +133,7 @@ export class Heatmap extends EventTarget {
     this.#stage.style.setProperty("--wipe", wipe);
     this.#wipe.value = wipe;
     this.#wipe.ariaValueText = `${Math.round(100 * wipe)} % original`;
-    if (!shown || id === this.#originalId) return;
+    if (!shown || !id || id === this.#originalId) return;
     this.#originalId = id;
     URL.revokeObjectURL(this.#original.src);
     this.#original.removeAttribute("src"); // it is of another image

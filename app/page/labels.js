@@ -23,8 +23,8 @@ export class Labels {
     this.#mark();
   }
 
-  #row({ label, index, score }) {
-    const key = this.#classes.key(index);
+  #row({ index, score }) {
+    const [key, name] = [this.#classes.key(index), this.#classes.name(index)];
     const bar = element("span", { class: "bar" });
     bar.style.setProperty("--share", score);
     const choose = () => {
@@ -34,11 +34,11 @@ export class Labels {
     };
     return element(
       "li",
-      { class: label.length > SHORT ? "long" : null },
+      { class: name.length > SHORT ? "long" : null },
       element(
         "button",
-        { type: "button", "data-key": key, title: `Show the evidence for “${label}”`, onclick: choose },
-        element("span", { class: "name" }, breakable(label)),
+        { type: "button", "data-key": key, title: `Show the evidence for “${name}”`, onclick: choose },
+        element("span", { class: "name" }, breakable(name)),
         bar,
         element("span", { class: "score" }, percent(score)),
       ),

@@ -23,61 +23,62 @@ import { Wall } from "./wall.js";
 
 async function main() {
   const loading = loadModel();
-  const queue = new Queue(loading.then(({ manifest }) => manifest)); // it takes files before the model is known
+  const naming = loading.then(({ manifest }) => new Classes(manifest.labels));
+  const queue = new Queue(naming); // it takes files before the model is known
   const model = await loading;
+  const classes = await naming;
   const shape = model.manifest;
   const [method, tabs] = shape.labels.length
     ? ["evidence", ["answer", "what-if", "inside"]]
     : ["class_token", ["answer", "inside"]];
   const state = new State({ method, tabs });
+  state.addEventListener("change", ({ detail }) => {
+    if (detail.has("id")) present(state.values.id); // first, as others ask for labels that are missing
+  });
   document.body.classList.toggle("headless", !shape.labels.length);
   showTabs(state, tabs);
-  const classes = new Classes(shape.labels);
   const controls = new Controls(state, shape, classes);
   const labels = new Labels(state, classes);
-  const heatmap = new Heatmap(state);
+  const heatmap = new Heatmap(state, classes);
   new Wall(state, shape);
-  showReport(state, shape, {
+  showReport(state, { shape, classes }, {
     isUnlabelled: (id) => id !== labelled,
     loaded: ({ predictions }) => {
       const { id } = state.values;
       if (id !== labelled) label(id, predictions);
     },
   });
-  if (shape.labels.length) {
-    new Cover(state, heatmap);
-    showReceipt(state);
-    new Verification(state);
+  if (classes.count) {
+    new Cover(state, { heatmap, classes });
+    showReceipt(state, classes);
+    new Verification(state, classes);
   }
   listenToKeys(state, shape);
 
   let labelled = ""; // id of the image whose labels are shown
 
-  function label(id, predictions) {
+  function label(id, predictions, file = "") {
     labelled = id;
     const likely = [...predictions].sort((a, b) => b.score - a.score); // a report has its own label first
-    labels.show(likely, queue.nameOf(id));
-    byId("unfamiliar").textContent = "";
+    labels.show(likely, file);
     controls.likely = likely;
   }
 
-  function choose({ id, predictions = [], image, familiarity = 1 }) {
-    heatmap.reserve(image);
-    label(id, predictions);
-    if (familiarity < model.least_familiarity)
-      byId("unfamiliar").textContent = unlike(shape.familiarity.pictures, familiarity);
-    state.set({ id, label: "", against: "", ...(!state.values.id && { tab: "answer" }) });
+  function present(id) {
+    document.body.classList.toggle("empty", !id);
+    queue.mark(id);
+    const added = queue.find(id);
+    const { predictions = [], image, familiarity = 1 } = added?.result ?? {};
+    if (image) heatmap.reserve(image);
+    label(added ? id : "", predictions, added?.name); // without a file it comes from a link, and its labels with the report
+    const unfamiliar = familiarity < model.least_familiarity;
+    byId("unfamiliar").textContent = unfamiliar ? unlike(shape.familiarity.pictures, familiarity) : "";
   }
 
-  state.addEventListener("change", ({ detail }) => {
-    const { id } = state.values;
-    document.body.classList.toggle("empty", !id);
-    if (detail.has("id")) queue.mark(id);
-    if (id !== labelled) label("", []); // it comes from a link, and its labels with the report
-  });
-
-  queue.addEventListener("choose", ({ detail }) => choose(detail));
-  showSamples(shape.labels, (files) => queue.add(files));
+  queue.addEventListener("choose", ({ detail: { id } }) =>
+    state.set({ id, label: "", against: "", ...(!state.values.id && { tab: "answer" }) }),
+  );
+  showSamples(shape.labels, queue);
   byId("copy").addEventListener("click", () => copy(state.link));
 
   fetchLinks();

@@ -20,12 +20,13 @@ export class Queue extends EventTarget {
   #refusals = new Refusals(byId("refusals"));
   #following = true; // whether the chosen image is kept in view: until the strip is scrolled away from it
   #saying; // the timer that ends it
-  #shape;
+  #classes;
+  #named = new Map(); // the items that have a result, by its id
 
-  /** `shape`: {labels} of the model, once it is known. Until then files wait. */
-  constructor(shape) {
+  /** `classes` of the model, once they are known. Until then files wait. */
+  constructor(classes) {
     super();
-    this.#shape = shape;
+    this.#classes = classes;
     const file = byId("file");
     file.addEventListener("change", () => {
       this.add(file.files);
@@ -40,7 +41,7 @@ export class Queue extends EventTarget {
       this.#following = Math.abs(this.#list.scrollLeft - this.#place()) < 1;
     });
     this.#acceptDrops();
-    for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.#say(""), true);
+    for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.say(""), true);
   }
 
   add(files) {
@@ -49,7 +50,7 @@ export class Queue extends EventTarget {
     this.#fresh = [];
     for (const file of files) {
       const item = new Item(file, {
-        shape: this.#shape,
+        classes: this.#classes,
         refusals: this.#refusals,
         choose: (result) => this.#dispatch("choose", result),
         retry: () => this.#enqueue(item),
@@ -61,12 +62,12 @@ export class Queue extends EventTarget {
 
   /** Files of a drop or paste, or the answer to one without files. */
   #take(files) {
-    this.#say(files.length ? "" : NO_FILE);
+    this.say(files.length ? "" : NO_FILE);
     this.add(files);
   }
 
   /** A sentence at the bottom of the window, until the next action or for some seconds. */
-  #say(sentence) {
+  say(sentence) {
     clearTimeout(this.#saying);
     byId("toast").textContent = sentence;
     this.#saying = setTimeout(() => (byId("toast").textContent = ""), TOAST_MS);
@@ -79,10 +80,9 @@ export class Queue extends EventTarget {
     this.#reveal();
   }
 
-  /** The name of the file with this id. Empty if it was not added here. */
-  nameOf(id) {
-    const node = [...this.#list.children].find(({ dataset }) => dataset.id === id);
-    return node?.querySelector("button").title ?? "";
+  /** The `name` of the file with this id, and its `result`. Undefined if it was not added here. */
+  find(id) {
+    return this.#named.get(id);
   }
 
   #reveal() {
@@ -108,6 +108,7 @@ export class Queue extends EventTarget {
     this.#running += 1;
     const result = await item.send();
     this.#running -= 1;
+    if (result) this.#named.set(result.id, item);
     if (result && this.#fresh.includes(item)) {
       this.#fresh = [];
       this.#dispatch("choose", result);
@@ -138,15 +139,15 @@ export class Queue extends EventTarget {
 /** One file: waiting, working, named or refused. */
 class Item {
   #file;
-  #shape;
+  #classes;
   #refusals;
   #status;
   #button;
   #retry;
   node;
 
-  constructor(file, { shape, refusals, choose, retry }) {
-    this.#shape = shape;
+  constructor(file, { classes, refusals, choose, retry }) {
+    this.#classes = classes;
     this.#refusals = refusals;
     this.#file = file;
     this.#retry = retry;
@@ -158,21 +159,25 @@ class Item {
     this.node = element("li", { class: "waiting" }, this.#button);
   }
 
+  get name() {
+    return this.#file.name;
+  }
+
   async send() {
-    const shape = await this.#shape;
+    const classes = await this.#classes;
     this.node.className = "working";
     this.#button.append(this.#status);
     this.#show("…");
     try {
-      this.result = await send(this.#file, shape);
+      this.result = await send(this.#file, classes);
     } catch (problem) {
       this.#refuse(problem);
       return undefined;
     }
     const { predictions: [best] = [], embedding } = this.result;
     this.node.className = "named";
-    const [what, score] = best ? [best.label, percent(best.score)] : [`${embedding.length} numbers`, ""];
-    this.#show(element("b", {}, breakable(what)), score, element("small", {}, this.#file.name));
+    const [what, score] = best ? [classes.name(best.index), percent(best.score)] : [`${embedding.length} numbers`, ""];
+    this.#show(element("b", {}, breakable(what)), score, element("small", {}, this.name));
     if (!this.result.id) {
       this.#status.append(". The server could not keep its maps.");
       return undefined;
@@ -201,7 +206,7 @@ class Item {
     );
     setTimeout(() => (again.disabled = false), 1000 * problem.retryAfter);
     const more = element("span", { class: "more" }, problem.temporary ? again : null, remove);
-    this.#show(element("b", {}, this.#file.name), ` ${problem.message}`);
+    this.#show(element("b", {}, this.name), ` ${problem.message}`);
     this.node.append(this.#status, more); // the sentence must not be inside the button
     this.#refusals.add(this.node);
   }

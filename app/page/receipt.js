@@ -17,11 +17,12 @@ const PARTS = [
   ["rounding", "Rounding"],
 ];
 
-export function showReceipt(state) {
+export function showReceipt(state, classes) {
   follow(state, ["id", "label", "against"], {
     needed: isInside,
     load: (values, signal) => json(receiptAddress(values), { signal }),
-    show: ({ receipt, label, against }) => {
+    show: (answer, values) => {
+      const { receipt, label, against } = classes.named(answer, values);
       byId("receipt").replaceChildren(table(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`));
       const patches = fixed(receipt.patches, 3, { plus: true });
       byId("receipt-status").textContent = `Patches contribute ${patches} to ${subject(label, against)} directly.`;

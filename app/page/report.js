@@ -16,7 +16,7 @@ const GRIDS = [
 const NUMBERED = 6; // with more heads in a row, the cells are too narrow for numbers
 
 /** `loaded` is called with each report. It is loaded too while `isUnlabelled(id)`: its labels are those of the answer. */
-export function showReport(state, shape, { isUnlabelled, loaded }) {
+export function showReport(state, { shape, classes }, { isUnlabelled, loaded }) {
   function mark() {
     const { method, head } = state.values;
     const layer = method === "class_token" ? layerOf(state.values, shape) : "";
@@ -27,10 +27,11 @@ export function showReport(state, shape, { isUnlabelled, loaded }) {
   follow(state, ["id", "label"], {
     needed: (values) => isInside(values) || isUnlabelled(values.id),
     load: (values, signal) => json(reportAddress(values), { signal }),
-    show: (report) => {
-      const { lens, heads, label } = report;
+    show: (report, values) => {
+      const { lens, heads, label, predictions } = classes.named(report, values);
       byId("lens-part").hidden = lens === null;
-      if (lens) byId("lens").replaceChildren(lensTable(lens));
+      const names = predictions.map(({ index }) => classes.name(index)); // in the order of the lens
+      if (lens) byId("lens").replaceChildren(lensTable(names, lens.scores));
       const known = GRIDS.filter(([name]) => heads[name] !== null); // without classes no head adds to a logit
       byId("heads").replaceChildren(...known.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
       byId("heads-part").hidden = false;
@@ -46,10 +47,10 @@ export function showReport(state, shape, { isUnlabelled, loaded }) {
   });
 }
 
-function lensTable({ classes, scores }) {
+function lensTable(names, scores) {
   const layers = scores.map((_, layer) => element("th", { scope: "col" }, layer));
-  const rows = classes.map((label, k) =>
-    element("tr", {}, element("th", { scope: "row" }, breakable(label)), ...scores.map((row) => shaded(row[k], points(row[k])))),
+  const rows = names.map((name, k) =>
+    element("tr", {}, element("th", { scope: "row" }, breakable(name)), ...scores.map((row) => shaded(row[k], points(row[k])))),
   );
   return element(
     "table",

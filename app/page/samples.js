@@ -6,8 +6,8 @@ import { byId, element } from "./element.js";
 const SAMPLES = ["a star", "a heart", "an arrow", "a bolt", "an hourglass", "a crescent"];
 const NAMED = 20; // labels
 
-/** `add` is called with the file of the sample that is chosen, in a list. */
-export function showSamples(labels, add) {
+/** The sample that is chosen is added to the `queue`. */
+export function showSamples(labels, queue) {
   const others = labels.length - NAMED;
   const more = others > 0 ? `, and ${others.toLocaleString("en")} more` : "";
   byId("known").textContent = `${labels.length.toLocaleString("en")} labels: ${labels.slice(0, NAMED).join(", ")}${more}`;
@@ -17,7 +17,13 @@ export function showSamples(labels, add) {
   byId("samples").hidden = false;
   for (const [title, name] of samples) {
     const image = element("img", { src: `${ROOT}page/samples/${name}.jpg`, alt: `Sample: ${title}` });
-    const choose = async () => add([new File([await blob(image.src)], `${name}.jpg`, { type: "image/jpeg" })]);
+    const choose = async () => {
+      try {
+        queue.add([new File([await blob(image.src)], `${name}.jpg`, { type: "image/jpeg" })]);
+      } catch (problem) {
+        queue.say(problem.message);
+      }
+    };
     const button = element("button", { type: "button", "data-sample": name, onclick: choose }, image);
     byId("samples").lastElementChild.append(element("li", {}, button));
   }

@@ -1,7 +1,7 @@
 // What the page shows, as strings, and the address that restores it. Browsers do not send the fragment of an address
 // to the server, so ids of maps stay out of its logs.
 
-import { idNow } from "./api.js";
+import { firstId, idNow } from "./api.js";
 import { isIdle, isMethod } from "./maps.js";
 
 const DEFAULTS = Object.freeze({
@@ -25,11 +25,15 @@ const DEFAULTS = Object.freeze({
 
 const WRITE_AFTER_MS = 150; // browsers limit how often the address may change; a handle changes it often
 
+/** What Back leads from and to: other values have no step of their own in the history. */
+const placeOf = ({ id, tab }) => `${tab} ${id}`;
+
 /** Dispatches `change` with the set of names that changed as its detail. */
 export class State extends EventTarget {
   #tabs;
   #defaults;
   #values;
+  #place; // in the history
   #writing;
 
   /** `method`, and the first of `tabs`, are shown unless the address says another. */
@@ -38,17 +42,18 @@ export class State extends EventTarget {
     this.#tabs = tabs;
     this.#defaults = { ...DEFAULTS, method };
     this.#values = this.#read();
+    this.#place = placeOf(this.#values);
     addEventListener("hashchange", () => {
       const values = this.#read();
-      if (values.id || !this.#values.id) this.set(values);
-      else this.#write(); // a link to a part of the page has taken its place
+      this.#place = placeOf(values);
+      this.set(values);
     });
     addEventListener("renew", () => this.#write());
   }
 
   #read() {
     const given = new URLSearchParams(location.hash.slice(1));
-    if (given.has("model-pictures")) given.set("tab", "inside");
+    if (given.has("id")) given.set("id", firstId(given.get("id")));
     if (!isMethod(given.get("method"))) given.delete("method"); // a link may be of another version
     if (!this.#tabs.includes(given.get("tab"))) given.delete("tab");
     return Object.fromEntries(Object.entries(this.#defaults).map(([name, value]) => [name, given.get(name) ?? value]));
@@ -67,8 +72,18 @@ export class State extends EventTarget {
     this.#dispatch(changed);
   }
 
+  /** As `set`, but Back does not lead to what is left. */
+  replace(changes) {
+    this.#write();
+    this.set(changes);
+    this.#place = placeOf(this.#values);
+  }
+
   #write() {
-    history.replaceState(null, "", this.link);
+    clearTimeout(this.#writing);
+    const place = placeOf(this.#values);
+    history[place === this.#place ? "replaceState" : "pushState"](null, "", this.link);
+    this.#place = place;
   }
 
   /** Report every value as changed, so that all parts show what the address says. */

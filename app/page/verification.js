@@ -19,11 +19,13 @@ const FILLS = {
 
 export class Verification {
   #state;
+  #classes;
   #address;
   #measuring = new Latest();
 
-  constructor(state) {
+  constructor(state, classes) {
     this.#state = state;
+    this.#classes = classes;
     byId("measure").addEventListener("click", () => this.#measure());
     state.addEventListener("change", () => {
       if (this.#address !== undefined && verifyAddress(state.values) !== this.#address) this.#clear();
@@ -54,7 +56,7 @@ export class Verification {
   #show(measured) {
     this.#finish("");
     byId("curves").replaceChildren(...KINDS.map((kind) => figure(measured, ...kind)));
-    byId("verify-status").textContent = summary(measured);
+    byId("verify-status").textContent = summary(this.#classes.named(measured, this.#state.values));
   }
 
   #finish(sentence) {

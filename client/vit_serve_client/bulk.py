@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import httpx
 
@@ -46,6 +46,8 @@ class Bulk:
     maps: Mirror | None  # for heatmaps of `method`
     method: str
     embedding: bool  # each result has one
+    unfamiliar: str | None = None  # as `least_familiarity`, of the service; None: as it is set
+    least_familiarity: float | None = None
 
     def __post_init__(self) -> None:
         self._ended = threading.Event()
@@ -54,9 +56,11 @@ class Bulk:
         self.refusals, self._lock = 0, threading.Lock()
         self.model = self._patiently(self.client.model)
         attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
-        self._ask = partial(self.client.embed_all, attention=attention)
+        familiar: dict[str, Any] = {"unfamiliar": self.unfamiliar, "least_familiarity": self.least_familiarity}
+        self._embed = partial(self.client.embed_all, **familiar)
+        self._ask = partial(self._embed, attention=attention)
         if self.model.manifest.labels:
-            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=attention)
+            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=attention, **familiar)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
         """Calls `record` in this thread with each image and its result, in their order. The result may be an `error`.
@@ -97,7 +101,7 @@ class Bulk:
         results |= answers
         if self.embedding:
             good = {image: contents[image] for image, result in answers.items() if not result.error}
-            embedded = self._each(good, self.client.embed_all) if self.model.manifest.labels else answers
+            embedded = self._each(good, self._embed) if self.model.manifest.labels else answers
             for image in good:
                 vector = array("f", embedded[image].embedding or ())  # small, as results wait for those before them
                 results[image] = Answer(results[image], error=embedded[image].error, embedding=vector)

@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import httpx
 
+from vit_serve_client.address import whole
 from vit_serve_client.proxy import proxy_to
 from vit_serve_client.shapes import has_results, is_classified, is_embedded, is_model, is_problem
 from vit_serve_client.walk import read_file
@@ -62,6 +63,7 @@ class Client:
 
         Raises ConnectionError if httpx cannot use the proxy or the certificates, and httpx.InvalidURL.
         """
+        server = whole(server)
         # A few compressed bytes can be very many.
         headers = {"Accept-Encoding": "identity"} | ({"X-API-Key": key} if key else {})
         self._deadline_s = deadline_s

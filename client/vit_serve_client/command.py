@@ -80,12 +80,16 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             maps=maps,
             method=options.method,
             embedding=bool(options.embeddings),
+            unfamiliar=options.unfamiliar,
+            least_familiarity=options.least_familiarity,
         )
         manifest = bulk.model.manifest
         if options.least_sure and not manifest.labels:
             raise OtherRun("--least-sure is for models with labels")
-        if options.least_familiar and not manifest.familiarity:
-            raise OtherRun("--least-familiar is for models that know their images, and this one does not")
+        for name in () if manifest.familiarity else ("least_familiar", "unfamiliar", "least_familiarity"):
+            if getattr(options, name) is not None:
+                option = f"--{name.replace('_', '-')}"
+                raise OtherRun(f"{option} is for models that know their images, and this one does not")
         output.begin(bulk.model, labels=max(1, min(options.top_k, len(manifest.labels))))
         if in_one_file:
             vectors = Vectors(options.embeddings, length=manifest.features)

@@ -9,6 +9,8 @@ from typing import Any, NoReturn
 
 import httpx
 
+from vit_serve_client.address import whole
+
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 
 
@@ -31,6 +33,12 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
     add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
+    add(
+        "--unfamiliar",
+        choices=("answer", "refuse"),
+        help="what images below the least familiarity get (default: as the service is set)",
+    )
+    add("--least-familiarity", type=_share, metavar="SHARE", help="0 to 1; without --unfamiliar, it refuses too")
     add("--maps", type=Path, metavar="FOLDER", help="write heatmaps; FOLDER mirrors that of the images")
     add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")
     add("--embeddings", type=Path, metavar="PLACE", help="write embeddings: as .npy to a folder, or to a .parquet file")
@@ -85,8 +93,9 @@ class _Copies(argparse.Action):
 
 def _address(text: str) -> str:
     try:
-        if httpx.URL(text).scheme in ("http", "https") and httpx.URL(text).host:
-            return text
+        url = httpx.URL(address := whole(text))
+        if url.scheme in ("http", "https") and url.host:
+            return address
     except httpx.InvalidURL:
         pass
     raise argparse.ArgumentTypeError("the address must begin with http:// or https:// and a host")
@@ -96,6 +105,15 @@ def _seconds(text: str) -> float:
     if not 0 <= float(text) < math.inf:
         raise ValueError
     return float(text)
+
+
+def _share(text: str) -> float:
+    try:
+        if 0 <= float(text) <= 1:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError("it must be a number from 0 to 1")
 
 
 def _key(text: str) -> str:

@@ -1,11 +1,12 @@
 """The proxy on the way to a server, as the environment names it: http_proxy, https_proxy, all_proxy and no_proxy."""
 
-import ipaddress
 import os
 from typing import NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 import httpx
+
+from vit_serve_client.address import is_this_machine
 
 
 class Proxy(NamedTuple):
@@ -22,7 +23,7 @@ def proxy_to(server: str) -> Proxy | None:
     Raises httpx.InvalidURL for a server or a proxy that is not an address.
     """
     url, proxies = httpx.URL(server), getproxies()
-    if _is_this_machine(url.host) or proxy_bypass(url.host):
+    if is_this_machine(url.host) or proxy_bypass(url.host):
         return None
     for scheme in (url.scheme, "all"):
         if address := proxies.get(scheme):
@@ -30,10 +31,3 @@ def proxy_to(server: str) -> Proxy | None:
             variable = next((known for known in (name, name.upper()) if known in os.environ), name)
             return Proxy(str(httpx.URL(address if "://" in address else f"http://{address}")), variable)
     return None
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")  # RFC 6761, 6.3

@@ -174,12 +174,13 @@ def test_a_text_and_a_file_that_is_too_large_are_refused_in_sentences_beside_the
     complaints.clear()
 
 
-@pytest.mark.parametrize("trouble", ["full", "offline"])
+@pytest.mark.parametrize("trouble", ["full", "offline", "cut"])
 def test_a_temporary_failure_can_be_tried_again(page, star, complaints, trouble):
     full = {"status": 503, "headers": {"Retry-After": "1"}, "json": {"detail": "The service is full."}}
     answer, said = {
         "full": (lambda route: route.fulfill(**full), "The service is full."),
         "offline": (lambda route: route.abort(), "The server cannot be reached"),
+        "cut": (lambda route: route.fulfill(body='{"results": ['), "The server cannot be reached"),
     }[trouble]
     page.route("**/classify", answer, times=1)
     pick(page, {"a.jpg": star})
@@ -190,6 +191,12 @@ def test_a_temporary_failure_can_be_tried_again(page, star, complaints, trouble)
     assert page.locator(".refused").count() == 0
     assert complaints == (["503 /classify"] if trouble == "full" else [])
     complaints.clear()
+
+
+def test_a_sample_that_cannot_be_had_says_so(page):
+    page.route("**/samples/*", lambda route: route.abort())
+    page.click("[data-sample=star]")
+    page.locator("#toast", has_text="The server cannot be reached").wait_for()
 
 
 def test_files_wait_for_a_model_that_is_asked_for_until_it_answers(page, star, complaints):

@@ -67,6 +67,22 @@ def test_maps_that_a_busy_server_refuses_are_asked_for_again(looking, visit, com
     complaints.clear()
 
 
+def test_what_could_not_be_reached_can_be_asked_for_again(looking):
+    looking.route("**/attention/**", lambda route: route.abort())
+    turn(looking, "Inside")
+    looking.locator("#wall-status", has_text="The server cannot be reached").wait_for()
+    looking.keyboard.press("3")
+    again = looking.get_by_role("button", name="Try again")
+    again.wait_for()
+    looking.unroute("**/attention/**")
+    again.click()
+    looking.locator("#map").wait_for()
+    turn(looking, "Inside")
+    for part in ("#wall button", ".receipt", ".lens"):
+        looking.locator(part).first.wait_for()
+    assert again.count() == 0
+
+
 def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
     looking.keyboard.press("3")
     looking.check("#layer [value='0']")

@@ -80,6 +80,18 @@ def test_images_of_the_model_need_no_upload(page):
     assert all(map(visible, page.locator("#gallery img").all()))
 
 
+def test_their_list_that_cannot_be_had_says_so_in_its_tab_and_holds_up_nothing(page, complaints):
+    page.route("**/model/inspect", lambda route: route.fulfill(status=500, json={"detail": "Something failed."}))
+    page.reload()
+    page.click("[data-sample=star]")
+    settle(page)
+    turn(page, "Inside")
+    page.get_by_text("Something failed.").wait_for()
+    assert page.locator("#to-model").is_hidden()
+    assert complaints == ["500 /model/inspect"]
+    complaints.clear()
+
+
 def test_the_head_of_the_page_names_the_model(page):
     model = served(page, "/model")
     assert page.locator("#served").inner_text().split() == [model["name"], model["digest"][:8], "OpenVINO", "fp32"]

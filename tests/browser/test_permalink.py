@@ -1,6 +1,6 @@
 """The address restores the view, also for other people and in other browsers."""
 
-from tests.browser.stage import asked, link, settle, shown
+from tests.browser.stage import asked, link, settle, shown, turn
 
 
 def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
@@ -36,7 +36,7 @@ def test_a_link_of_evidence_restores_both_classes(looking, visit):
     assert other.locator(".labels .name").first.inner_text() == "star"
 
 
-def test_the_address_stays_after_a_link_to_a_part_of_the_page_and_can_be_copied(looking):
+def test_the_address_keeps_the_image_on_the_way_to_the_pictures_of_the_model_and_can_be_copied(looking):
     before = link(looking)
     assert "id=" in before
     looking.click("#to-model")
@@ -47,6 +47,44 @@ def test_the_address_stays_after_a_link_to_a_part_of_the_page_and_can_be_copied(
     looking.click("#copy")
     looking.get_by_text("Copied.").wait_for()
     assert "layer=5" in looking.evaluate("navigator.clipboard.readText()")
+
+
+def test_back_leads_to_the_image_and_the_tab_before_and_not_through_what_controls_did(page):
+    def add(sample: str) -> None:
+        page.click(f"[data-sample={sample}]")
+        page.locator(".queue .chosen", has_text=sample).wait_for()
+        settle(page)
+
+    views = [link(page)]
+    for step in (lambda: add("star"), lambda: turn(page, "Inside"), lambda: add("heart")):
+        step()
+        views.append(link(page))
+    assert len(set(views)) == 4
+    count = page.evaluate("history.length")
+    for key in ("3", "ArrowUp", "o"):
+        page.keyboard.press(key)
+        assert link(page) not in views
+    assert page.evaluate("history.length") == count
+
+    def best() -> tuple[str, str]:
+        (tab,) = page.get_by_role("tab", selected=True).all_inner_texts()
+        return tab, page.locator(".labels .name").first.text_content()
+
+    asked_for = []
+    page.on("request", lambda request: asked_for.append(request.url) if "/classify" in request.url else None)
+    for view, seen in ((views[2], ("Inside", "star")), (views[1], ("Answer", "star"))):
+        page.go_back()
+        assert link(page) == view
+        assert best() == seen
+        assert page.locator(".queue .chosen", has_text="star").is_visible()
+    page.go_back()
+    assert link(page) == views[0]
+    assert (page.locator("h1").is_visible(), page.locator("#answer").is_visible()) == (True, False)
+    page.go_forward()
+    page.go_forward()
+    page.go_forward()
+    assert "heart" in page.locator(".queue .chosen").inner_text()
+    assert asked_for == []
 
 
 def test_a_link_with_an_unknown_method_opens_on_the_usual_one(looking, visit):

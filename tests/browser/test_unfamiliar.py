@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from tests.browser.stage import link
 from tests.support.familiar import familiar_bundle
 from tests.support.server import running
 
@@ -21,6 +22,17 @@ def test_an_unfamiliar_image_is_called_so(looking):
     said = looking.locator("#unfamiliar").inner_text()
     assert said.startswith("This image is unlike the 50 images that the model was shown: it is less familiar than 98 %")
     assert looking.locator("#labels li").count() == 5
+
+
+def test_it_still_is_when_the_person_comes_back_to_it(looking):
+    said = looking.locator("#unfamiliar").inner_text()
+    assert link(looking)
+    looking.set_input_files("#file", "app/page/samples/heart.jpg")
+    looking.locator(".queue .chosen", has_text="heart.jpg").wait_for()
+    assert link(looking)
+    looking.go_back()
+    looking.locator(".queue .chosen", has_text="star.jpg").wait_for()
+    assert looking.locator("#unfamiliar").inner_text() == said
 
 
 def test_that_is_a_warning_above_the_label(looking):

@@ -136,6 +136,8 @@ def test_the_address_lists_the_models_for_a_person_and_for_a_program(models, cli
         return
     assert re.findall(r'<a href="([^"]+)">\1</a>', page.text) == sorted(NAMES)
     assert "list" not in page.text
+    assert page.text.startswith("<!doctype html>")
+    assert "pre{font-size:0}" in page.text  # dates and sizes of the files, which say nothing of the models
     found = client.get("/", headers=JSON)
     assert found.headers["content-type"] == "application/json"
     assert [model["name"] for model in found.json()] == sorted(NAMES)

@@ -38,6 +38,11 @@ def test_a_missing_bundle_and_a_setting_out_of_range(refused):
     assert refused(max_batch=-1) == (2, "VIT_MAX_BATCH: Input should be greater than or equal to 0")
 
 
+def test_a_key_that_no_header_can_carry(refused):
+    code, said = refused(api_keys="two words")
+    assert (code, said.startswith("An API key consists of letters")) == (3, True)
+
+
 @pytest.mark.parametrize("field", ["port", "metrics_port"])
 def test_a_port_in_use(refused, monkeypatch, field):
     with socket.create_server(("127.0.0.1", 0)) as other:

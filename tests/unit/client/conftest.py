@@ -21,7 +21,7 @@ def problem(status: int, kind: str = "unusable-image") -> dict[str, Any]:
 class Service:
     """Answers in place of a server. `answers` has for each path an answer, or a function that gives the result of an
     image; `first` has answers that come before. `asked` has the path, images and API key of every request, `ways` the
-    path and `attention` of each.
+    path and parameters of each.
     """
 
     url = "http://service.test"
@@ -30,7 +30,7 @@ class Service:
         self.model = {"name": "m", "digest": "0123456789abcdef", "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
         self.first: list[Answered] = []
         self.asked: list[tuple[str, list[bytes], str | None]] = []
-        self.ways: list[tuple[str, str | None]] = []
+        self.ways: list[tuple[str, httpx.QueryParams]] = []
         self.answers: dict[str, Answered | Callable[[bytes], dict[str, Any]]] = {
             "/model": as_json(self.model),
             "/classify": self.result,
@@ -43,7 +43,7 @@ class Service:
         body = request.read()
         images = [part.split(b"\r\n\r\n", 1)[1] for part in body.split(b"\r\n--")[:-1]]
         self.asked.append((request.url.path, images, request.headers.get("X-API-Key")))
-        self.ways.append((request.url.path, request.url.params.get("attention")))
+        self.ways.append((request.url.path, request.url.params))
         if len(body) > self.too_large:
             return httpx.Response(413, content=iter([b"Too large"]))
         answer = self.first.pop(0) if self.first else self.answers[request.url.path]

@@ -57,7 +57,7 @@ def test_a_busy_image_among_others_is_sent_again_alone(service, images, monkeypa
 
     service.answers["/classify"] = outcome
     assert run(service, images) == (0, named(images))
-    assert {attention for path, attention in service.ways if path == "/classify"} == {"false"}
+    assert {query["attention"] for path, query in service.ways if path == "/classify"} == {"false"}
     asked = Counter(image for _, images, _ in service.asked for image in images)
     assert asked == {**dict.fromkeys((name.encode() for name in named(images)), 1), b"3.png": 3, b"9.png": 2}
     said = capsys.readouterr().err
@@ -126,8 +126,9 @@ def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_p
 
 
 def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_it(service, images, tmp_path, capsys):
-    with pytest.raises(SystemExit, match="--least-familiar is for models that know their images"):
-        run(service, images, "--least-familiar", "2", "x")
+    for option in (["--least-familiar", "2", "x"], ["--unfamiliar", "refuse"], ["--least-familiarity", "0"]):
+        with pytest.raises(SystemExit, match=f"{option[0]} is for models that know their images"):
+            run(service, images, *option)
     service.model["manifest"]["familiarity"] = {"pictures": 9}
     service.answers["/model"] = as_json(service.model)
 
@@ -143,6 +144,15 @@ def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_i
     assert {path.name for path in (tmp_path / "odd").iterdir()} == {"4.png", "5.png"}
     with (images.parent / "out.csv").open(newline="") as file:
         assert {row["familiarity"] for row in csv.DictReader(file)} == {str(abs(i - 4.2) / 10) for i in range(10)}
+
+
+def test_the_service_is_asked_to_refuse_unfamiliar_images_where_the_command_says_so(service, images, tmp_path):
+    service.model["manifest"]["familiarity"] = {"pictures": 9}
+    service.answers["/model"] = as_json(service.model)
+    options = ["--unfamiliar", "refuse", "--least-familiarity", "0.1", "--embeddings", str(tmp_path / "vectors")]
+    assert run(service, images, *options)[0] == 0
+    asked = {(path, query.get("unfamiliar"), query.get("least_familiarity")) for path, query in service.ways}
+    assert asked == {("/model", None, None), ("/classify", "refuse", "0.1"), ("/embed", "refuse", "0.1")}
 
 
 def test_parts_share_the_images(service, images, tmp_path):
@@ -450,7 +460,7 @@ def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service,
     folder = images.parent / "maps"
     assert run(service, images, "--maps", str(folder)) == (1, {name: name for name in named(images) if name != "3.png"})
     assert "3.png: The service did not keep the maps of this image." in capsys.readouterr().err
-    assert {attention for path, attention in service.ways if path == "/classify"} == {"now"}  # each map is fetched
+    assert {query["attention"] for path, query in service.ways if path == "/classify"} == {"now"}  # each map is fetched
     ids.clear()
     assert run(service, images, "--maps", str(folder)) == (0, named(images))
     assert {path.name for path in folder.rglob("*.png")} == {f"{name}.png" for name in named(images)}

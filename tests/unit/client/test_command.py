@@ -14,7 +14,8 @@ from vit_serve_client.options import METHODS
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["localhost:8000", "a.png"], "argument server: the address must begin with http:// or https://"),
+        (["service:8000", "a.png"], "argument server: the address must begin with http:// or https://"),
+        (["localhost:x", "a.png"], "argument server: the address must begin with http:// or https://"),
         (["http://s", "a.png", "--top-k", "0"], "argument --top-k: it must be a whole number of at least 1"),
         (["http://s", "a.png", "--concurrency", "x"], "--concurrency: it must be a whole number of at least 1"),
         (["http://s", "a.png", "--patience", "nan"], "argument --patience: invalid"),
@@ -22,6 +23,7 @@ from vit_serve_client.options import METHODS
         (["http://s", "a.png", "--least-sure", "0", "x"], "--least-sure: it must be a whole number of at least 1"),
         (["http://s", "a.png", "--part", "16/16"], "argument --part: the parts of 16 are 0/16 to 15/16"),
         (["http://s", "a.png", "--part", "2/2"], "argument --part: the parts of 2 are 0/2 to 1/2"),
+        (["http://s", "a.png", "--least-familiarity", "nan"], "--least-familiarity: it must be a number from 0 to 1"),
         (["http://s", "a.png", "--method", "magic"], "argument --method: invalid choice: 'magic'"),
     ],
 )
