@@ -14,10 +14,9 @@ import yaml
 from app.errors import ServiceError
 from app.maps.record import Maps, RecordFormat
 from app.settings import DEMO_BUNDLE, VERSION, Settings
-from lab.benchmarks.age import HOT_PATH
 from lab.benchmarks.figures import FIGURES, MARK
 from lab.benchmarks.page import BLOCK, PAGES, blocks, table, written
-from lab.benchmarks.record import head, read_record, record_paths
+from lab.benchmarks.record import record_paths
 from lab.benchmarks.sizing import CORES_BESIDE_GPU, replicas
 from lab.parity import record as parity_record
 from lab.parity import summary
@@ -29,7 +28,6 @@ from tests.support.records import make_kept
 from tests.support.specs import preparer_of, spec_of
 
 README = Path("README.md").read_text()
-RECORDED = record_paths()
 CODE = {".py", ".js", ".onnx"}
 
 
@@ -241,19 +239,8 @@ def test_every_benchmark_has_a_record():
     from lab.benchmarks.servers.__main__ import OF_ANY_PROCESSOR
     from lab.study.__main__ import EXPERIMENTS
 
-    assert {*BENCHMARKS, *OF_ANY_PROCESSOR, *(f"study-{name}" for name in EXPERIMENTS)} <= RECORDED.keys()
+    assert {*BENCHMARKS, *OF_ANY_PROCESSOR, *(f"study-{name}" for name in EXPERIMENTS)} <= record_paths().keys()
 
 
 def test_every_number_of_a_record_that_has_a_name_is_in_a_page():
     assert {name for page in PAGES for _, name in MARK.findall(page.read_text())} == FIGURES.keys()
-
-
-@pytest.mark.parametrize("recorded", RECORDED.values(), ids=RECORDED)
-def test_a_record_says_on_which_state_of_the_code_it_was_measured(recorded):
-    """The older ones say by which commit they came, which is all that the history knows."""
-    found = read_record(recorded).head.keys()
-    assert found == {"commit", "date", "recovered"} or found >= head().keys()
-
-
-def test_the_hot_path_is_there():
-    assert [path for path in HOT_PATH if not Path(path).exists()] == []

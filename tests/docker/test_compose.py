@@ -25,6 +25,7 @@ def test_a_container_has_no_permission_that_it_does_not_need(name):
 @pytest.mark.parametrize("name", REPLICAS)
 def test_a_replica_has_known_settings_and_time_to_drain(name):
     assert {key.removeprefix("VIT_").lower() for key in SERVICES[name]["environment"]} <= set(Settings.model_fields)
+    assert SERVICES[name]["environment"]["VIT_API_KEYS"] is None  # that of the shell, and left out where that has none
     assert int(SERVICES[name]["stop_grace_period"][:-1]) > Settings().drain_delay_s + Settings().drain_timeout_s
 
 

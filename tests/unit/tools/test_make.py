@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from app.settings import RENAMED, Settings
+from export.messages import BY_MAKE, FLAGS, VARIABLES
 from make_variables import HELP, SETTING
 
+OF_FIT = ("images", "method", "from-scratch")
 STAND_IN = """#!/bin/sh
 echo "$PPID" "$VIT_BUNDLE" "$@"
 exec sleep 60
@@ -99,6 +101,39 @@ def test_every_variable_that_a_recipe_uses_is_in_the_help_of_its_target():
         (target, name) for target, name in used if name not in defined and f"{name}=" not in helped[target]
     } == set()
     assert ("serve", "BUNDLE") in used
+
+
+@pytest.mark.parametrize("target", ["export", "fit"])
+def test_make_passes_its_variables_and_other_options(target):
+    names = [name for name in VARIABLES if (name in OF_FIT) <= (target == "fit")]
+    if target == "fit":
+        names = ["out", "image-size", *OF_FIT]
+    given = {name.upper().replace("-", "_"): f"{name}-given" for name in names}
+    flags = FLAGS if target == "export" else ("replace",)
+    on = [f"{flag.upper()}=yes" for flag in flags]
+    others = [*(f"{name}={value}" for name, value in given.items()), "OPTIONS=--set heads=6"]
+    (line,) = made(target, *others, *on).stdout.splitlines()
+    words = line.replace('"', "").split()
+    assert words[:4] == [f"{BY_MAKE}=yes", ".venv/bin/python", "-m", "export"]
+    assert all(f"--{name} {name}-given" in " ".join(words) for name in names)
+    assert {f"--{flag}" for flag in flags} <= set(words)
+    assert words[-2:] == ["--set", "heads=6"]
+    off = made(target, *others, *(f"{flag.upper()}=no" for flag in flags)).stdout
+    assert not {f"--{flag}" for flag in flags} & set(off.split())
+
+
+@pytest.mark.parametrize(
+    ("target", "given", "missing"),
+    [
+        ("export", ["CHECKPOINT=x"], "OUT="),
+        ("fit", ["OUT=x"], "IMAGES="),
+        ("fit", ["OUT=x", "IMAGES=x"], "CHECKPOINT="),
+    ],
+)
+def test_make_names_a_variable_that_is_missing(target, given, missing):
+    done = made(target, *given)
+    assert f"make {target} needs {missing}" in done.stderr
+    assert done.stdout == ""
 
 
 def test_make_has_the_server_as_its_child_and_hands_sigterm_on(tmp_path):

@@ -1,7 +1,4 @@
-from pathlib import Path
-
 import pytest
-import yaml
 
 from app.door.keys import ApiKeys, open_keys, read_keys
 from app.errors import CannotStart, Unauthorized
@@ -111,10 +108,3 @@ def test_a_secret_that_did_not_arrive_leaves_no_service_open(monkeypatch, variab
     monkeypatch.setenv(variable, "")
     with pytest.raises(CannotStart, match=f"^{variable} "):
         open_keys(Settings())
-
-
-def test_compose_passes_keys_on_only_where_they_are_set():
-    """A member without a value is taken from the shell, and left out where it is not set there."""
-    services = yaml.safe_load(Path("docker/compose.yaml").read_text())["services"]
-    for name in ("replica", "replica-gpu"):
-        assert services[name]["environment"]["VIT_API_KEYS"] is None

@@ -1,16 +1,6 @@
 import numpy as np
 import pytest
 
-from app.inference.engine import Engine
-from app.settings import DEMO_BUNDLE
-from tests.support.engines import ARRANGEMENTS, engine_of
-
-
-@pytest.fixture(scope="module", params=ARRANGEMENTS)
-def engine(request) -> Engine:
-    """Each kind of a CPU, of the demo bundle."""
-    return engine_of(DEMO_BUNDLE, request.param)
-
 
 @pytest.fixture
 def images() -> list[np.ndarray]:

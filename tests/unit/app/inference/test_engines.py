@@ -4,6 +4,14 @@ import numpy as np
 import pytest
 
 from app.inference.combined import CombinedEngine
+from app.inference.engine import Engine
+from app.settings import DEMO_BUNDLE
+from tests.support.engines import ARRANGEMENTS, engine_of
+
+
+@pytest.fixture(scope="module", params=ARRANGEMENTS)
+def engine(request) -> Engine:
+    return engine_of(DEMO_BUNDLE, request.param)
 
 
 def test_the_lean_graph_gives_what_the_explaining_one_gives(engine, images):

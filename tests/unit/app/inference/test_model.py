@@ -16,6 +16,11 @@ MIB = 2**20
 PLENTY = float("inf")
 
 
+@pytest.fixture(scope="module")
+def engine() -> Engine:
+    return engine_of(DEMO_BUNDLE, "openvino")
+
+
 @pytest.fixture
 def watched(engine) -> Watched:
     return Watched(engine)
@@ -176,9 +181,9 @@ def test_a_model_that_takes_a_moment_runs_batches_and_has_no_streams(with_stream
 
 @pytest.mark.usefixtures("no_time")
 def test_a_slow_first_run_does_not_decide_that_there_are_streams(with_streams, watched, monkeypatch):
-    monkeypatch.setattr(module, "STREAMS_PAY_S", 2.0)
+    monkeypatch.setattr(module, "STREAMS_PAY_S", 0.5)
     seen = set()
-    watched.before = lambda graph, images: graph in seen or seen.add(graph) or time.sleep(1.1)
+    watched.before = lambda graph, images: graph in seen or seen.add(graph) or time.sleep(0.3)
     with_streams.warm_up(PLENTY)
     assert with_streams.streams.count == 1
 

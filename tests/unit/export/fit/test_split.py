@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from export.fit.labelled import Labelled, LeftOut, Listing
 from export.fit.split import choose, split
-from export.walk import LARGEST
 
 
 def files(folder, contents, label="cat"):
@@ -71,17 +70,7 @@ def test_an_image_with_two_labels_is_left_out(tmp_path):
 
 def test_a_file_that_cannot_be_read_is_left_out(tmp_path):
     os.mkfifo(tmp_path / "pipe.jpg")
-    (tmp_path / "endless.jpg").symlink_to("/dev/zero")
-    (tmp_path / "large.jpg").touch()
-    os.truncate(tmp_path / "large.jpg", LARGEST + 1)
-    reasons = {
-        "gone.jpg": "No such file or directory",
-        ".": "Is a directory",
-        "pipe.jpg": "it is a FIFO, not a file",
-        "endless.jpg": "it is a device, not a file",
-        "large.jpg": "it has 536,870,913 bytes, more than 536,870,912",
-        "a\0b.jpg": "embedded null byte",
-    }
+    reasons = {"gone.jpg": "No such file or directory", "pipe.jpg": "it is a FIFO, not a file"}
     images = (*files(tmp_path, [b"1", b"2"]), *(Labelled(tmp_path / name, "cat") for name in reasons))
     before = LeftOut(tmp_path / "b", "Permission denied")
     found = split(Listing(train=images, held_out=None, left_out=(before,)))

@@ -38,7 +38,7 @@ def moved(old, new):
     return lambda state: {re.sub(rf"^{re.escape(old)}\.(?=(weight|bias)$)", new, n): t for n, t in state.items()}
 
 
-PLACES = ("0", "1", "3", "net.2", "fc")
+PLACES = ("0", "net.2")
 A_NORM = ("mlp_head.1", "0")  # stands there beside this head
 
 

@@ -1,11 +1,8 @@
 """model/checkpoints/families/huggingface.py: what the golden files cannot show."""
 
-import json
-
 import pytest
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save_file
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
@@ -176,21 +173,3 @@ def test_a_person_overrules_config_json(changed):
     description = describe_checkpoint(changed(), overrides={"heads": "6", "norm_eps": "1e-6", "name": "mine"})
     assert (description.config.heads, description.config.norm_eps, description.name) == (6, 1e-6, "mine")
     assert description.origins["heads"] == "set by hand"
-
-
-@pytest.mark.parametrize(
-    ("stem", "suffix", "write"), [("model", "safetensors", save_file), ("pytorch_model", "bin", torch.save)]
-)
-def test_shards_are_one_file(changed, stem, suffix, write):
-    folder = changed()
-    tensors = load_file(folder / "model.safetensors")
-    names = sorted(tensors)
-    files = {name: f"{stem}-0000{1 + (i % 2)}-of-00002.{suffix}" for i, name in enumerate(names)}
-    for file in set(files.values()):
-        write({name: tensors[name] for name in names if files[name] == file}, folder / file)
-    (folder / "model.safetensors").unlink()
-    (folder / f"{stem}.{suffix}.index.json").write_text(json.dumps({"weight_map": files}))
-    assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-vit"))
-    (folder / f"{stem}-00002-of-00002.{suffix}").unlink()
-    with pytest.raises(CheckpointError, match=rf"lists '{stem}-00002-of-00002\.{suffix}', which is not in its folder"):
-        load_checkpoint(folder)
