@@ -1,5 +1,6 @@
 """Bundles of real sizes with random weights, exported where they are measured, and where they are found."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +24,25 @@ PRECISIONS: tuple[tuple[str, Precision], ...] = (  # in the order of their use
 Tables = dict[str, Rows]
 
 
-def exported(folder: Path, *wanted: str) -> dict[str, Bundle]:
-    """Those of `wanted` that are in the folder, by name; without `wanted`, all."""
-    there = sorted(bundle.name for bundle in folder.iterdir() if (bundle / "manifest.json").exists())
-    return {name: load_bundle(folder / name) for name in there if not wanted or name in wanted}
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    folder: Path  # a bundle in each of its folders
+    names: tuple[str, ...]  # of the bundles to look at; none: all that suit the section
+    seconds: float  # of each load on a server
+
+    def bundles(self, *wanted: str) -> dict[str, Bundle]:
+        """Those of `wanted` that are there, by name; without `wanted`, all."""
+        there = sorted(folder.name for folder in self.folder.iterdir() if (folder / "manifest.json").exists())
+        chosen = [name for name in there if not wanted or name in wanted]
+        return {name: load_bundle(self.folder / name) for name in chosen if not self.names or name in self.names}
 
 
-def measure(folder: Path) -> Tables:
+def measure(place: Place) -> Tables:
     """Export those that are missing."""
     rows: Rows = []
     for name, precision in PRECISIONS:
-        out = folder / f"{name}-{precision}"
-        if out.exists():
+        out = place.folder / f"{name}-{precision}"
+        if (place.names and out.name not in place.names) or out.exists():
             continue
         variant, changes = MODELS[name]
         write_bundle(random_checkpoint(variant, **changes), out, replace=False, precision=precision)

@@ -1,7 +1,8 @@
 """`python -m lab.gpu.check BUNDLES OUT SECTION...`: what only an NVIDIA GPU can tell.
 
 Each section prints its tables and writes them to OUT/SECTION.json. One in which a number is wrong fails, and the others
-go on. BUNDLES is a folder of bundles; the section `bundles` exports those that the others want.
+go on. BUNDLES is a folder of bundles; the section `bundles` exports those that the others want. `--only NAME` takes
+single bundles, `--seconds` is the length of each load.
 
 It needs what `make setup` installs, and CUDA 13 with cuDNN 9, such as PyTorch or `make serve DEVICE=cuda` brings.
 """
@@ -16,17 +17,20 @@ from pathlib import Path
 
 from lab.benchmarks.record import Rows, head
 from lab.benchmarks.rounds import table
-from lab.gpu import bundles, card, parity, scarcity, serving, speed
-from lab.gpu.bundles import Tables
+from lab.gpu import bundles, card, kernels, parity, peers, scarcity, serving, speed
+from lab.gpu.bundles import Place, Tables
 
-SECTIONS: dict[str, Callable[[Path], Tables]] = {
+SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "bundles": bundles.measure,
     "parity": parity.measure,
     "speed": speed.measure,
+    "kernels": kernels.measure,
     "served": serving.measure,
     "replicas": serving.measure_replicas,
     "scarcity": scarcity.measure,
+    "peers": peers.measure,
 }
+SECONDS = 10.0
 
 
 def main(arguments: list[str]) -> None:
@@ -34,14 +38,17 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("bundles", type=Path)
     parser.add_argument("out", type=Path)
     parser.add_argument("sections", nargs="+", choices=SECTIONS, metavar="section", help=", ".join(SECTIONS))
+    parser.add_argument("--only", action="append", default=[], metavar="NAME")
+    parser.add_argument("--seconds", type=float, default=SECONDS)
     options = parser.parse_args(arguments)
     for folder in (options.bundles, options.out):
         folder.mkdir(parents=True, exist_ok=True)
+    place = Place(folder=options.bundles, names=tuple(options.only), seconds=options.seconds)
     failed = []
     for name in options.sections:
         start = time.perf_counter()
         try:
-            tables = {title: even(rows) for title, rows in SECTIONS[name](options.bundles).items()}
+            tables = {title: even(rows) for title, rows in SECTIONS[name](place).items()}
         except Exception:
             traceback.print_exc()
             failed.append(name)

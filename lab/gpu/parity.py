@@ -1,17 +1,16 @@
 """Whether the GPU computes what the CPU computes, for its own images, and on itself alone."""
 
-from pathlib import Path
-
 import numpy as np
 
-from app.bundle import Bundle
+from app.bundle import COMBINED_GRAPH, Bundle
 from app.inference.cuda.engine import CudaEngine
 from app.inference.engine import GRAPH_FILES, Engine, Outputs
 from app.inference.known_answer import BY_CLASS, KnownImage
 from app.inference.model import Model
-from lab.benchmarks.bundle_engine import open_engine
+from app.inference.onnxruntime import OnnxEngine
+from app.machine import allowed_cores
 from lab.benchmarks.record import Row, Rows
-from lab.gpu.bundles import Tables, exported
+from lab.gpu.bundles import Place, Tables
 from lab.gpu.card import used_mib
 
 MAX_BATCH = 64
@@ -20,16 +19,16 @@ TOLERANCE = {"fp32": 1e-3, "fp16": 3e-2}  # of the largest number; the CPU has o
 CHANGING = ((0, 3), (3, 16), (19, 4), (2, 8), (0, 3), (5, 1), (7, 13), (0, 16), (0, 3))  # first image, and how many
 
 
-def measure(folder: Path) -> Tables:
+def measure(place: Place) -> Tables:
     tables: Tables = {"engines": [], "differences from the CPU": []}
-    for name, bundle in exported(folder).items():
+    for name, bundle in place.bundles().items():
         bundle.check_files()
         tolerance = TOLERANCE[bundle.manifest.precision]
         before = used_mib()
         model, engine = open_on_gpu(bundle, MAX_BATCH)
         engine.warm_up(model)
         images = pictures(bundle, MAX_BATCH)
-        cpu = open_engine(bundle.folder, "onnxruntime")
+        cpu = open_on_cpu(bundle)
         tables["differences from the CPU"] += parity(name, engine, cpu, images[:COMPARED], tolerance)
         check_batches(engine, images, tolerance)
         tables["engines"].append({
@@ -48,6 +47,16 @@ def open_on_gpu(bundle: Bundle, max_batch: int) -> tuple[Model, CudaEngine]:
     size = manifest.image.size
     engine = CudaEngine(folder=bundle.folder, image_size=size, precision=manifest.precision, max_batch=max_batch)
     return Model(engine=engine, known=KnownImage(manifest.known_answer, size), max_batch=max_batch), engine
+
+
+def open_on_cpu(bundle: Bundle) -> OnnxEngine:
+    manifest = bundle.manifest
+    return OnnxEngine(
+        graph=bundle.folder / COMBINED_GRAPH,
+        shapes=manifest.explains,
+        precision=manifest.precision,
+        threads=allowed_cores(),
+    )
 
 
 def pictures(bundle: Bundle, count: int) -> np.ndarray:

@@ -13,7 +13,7 @@ import httpx
 
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.under_load import under_load
-from lab.gpu.bundles import Tables, exported
+from lab.gpu.bundles import Place, Tables
 from lab.gpu.card import used_mib
 from tests.support.pictures import classify_jpeg
 from tests.support.server import PATIENT, running
@@ -23,7 +23,6 @@ LEAST_MIB = 300
 LIMITS_MIB = (8192, 2048, 1024, 512)
 DEVICE = "cuda"
 CONNECTIONS = 32
-SECONDS = 5.0  # of the load that is measured
 HOLDER = """
 import sys, torch
 free, _ = torch.cuda.mem_get_info()
@@ -33,10 +32,10 @@ sys.stdin.read()
 """
 
 
-def measure(folder: Path) -> Tables:
+def measure(place: Place) -> Tables:
     rows: Rows = []
-    for name, bundle in exported(folder, "b16-fp16").items():
-        start = partial(started, bundle.folder)
+    for name, bundle in place.bundles("b16-fp16").items():
+        start = partial(started, bundle.folder, place.seconds)
         for left in LEFT_MIB:
             with all_but(left):
                 rows.append({"bundle": name, "short of": f"{left} MiB left", **start()})
@@ -47,15 +46,17 @@ def measure(folder: Path) -> Tables:
     return {"memory": rows}
 
 
-def started(folder: Path, *, meanwhile: AbstractContextManager[None] | None = None, **settings: Any) -> Row:
+def started(
+    folder: Path, seconds: float, *, meanwhile: AbstractContextManager[None] | None = None, **settings: Any
+) -> Row:
     """Whether it starts, with which batches, what it says, and how many images it answers: `meanwhile`, if given."""
     before = used_mib()
     try:
         with running(folder, device=DEVICE, **PATIENT, **settings) as server:
             request = classify_jpeg("?attention=now")
-            under_load(server, request, SECONDS / 2, connections=CONNECTIONS)
+            under_load(server, request, seconds / 4, connections=CONNECTIONS)
             with meanwhile or nullcontext():
-                figures = under_load(server, request, SECONDS, connections=CONNECTIONS)
+                figures = under_load(server, request, seconds / 2, connections=CONNECTIONS)
             latency = httpx.get(f"{server.url}/model").json()["latency"]
             return {
                 "ready": "yes",

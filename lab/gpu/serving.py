@@ -9,7 +9,7 @@ from pathlib import Path
 from app.machine import allowed_cores
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.under_load import under_load
-from lab.gpu.bundles import Tables, exported
+from lab.gpu.bundles import Place, Tables
 from lab.gpu.card import used_mib
 from tests.support.pictures import classify_jpeg
 from tests.support.server import PATIENT, Server, running
@@ -18,30 +18,29 @@ DEVICE = "cuda"
 QUERIES = {"labels": "?attention=false", "default": "", "labels and maps": "?attention=now"}
 CONNECTIONS = (1, 32, 128, 256)
 GENERATORS = 4
-SECONDS = 10.0  # of each load
 REPLICAS = (2, 4, 8)
 CONNECTIONS_OF_A_REPLICA = 32
 MAX_IMAGES = 1024
 SERVED = ("b16-fp16", "s16-fp16")
 
 
-def measure(folder: Path) -> Tables:
+def measure(place: Place) -> Tables:
     rows: Rows = []
-    for name, bundle in exported(folder, *SERVED).items():
-        rows += served(name, bundle.folder, replicas=1, connections=CONNECTIONS)
+    for name, bundle in place.bundles(*SERVED).items():
+        rows += served(name, bundle.folder, replicas=1, connections=CONNECTIONS, seconds=place.seconds)
     return {"rates": rows}
 
 
-def measure_replicas(folder: Path) -> Tables:
+def measure_replicas(place: Place) -> Tables:
     rows: Rows = []
-    for name, bundle in exported(folder, SERVED[0]).items():
+    for name, bundle in place.bundles(SERVED[0]).items():
         for count in REPLICAS:
             connections = (count * CONNECTIONS_OF_A_REPLICA,)
-            rows += served(name, bundle.folder, replicas=count, connections=connections)
+            rows += served(name, bundle.folder, replicas=count, connections=connections, seconds=place.seconds)
     return {"rates": rows}
 
 
-def served(name: str, folder: Path, *, replicas: int, connections: Sequence[int]) -> Rows:
+def served(name: str, folder: Path, *, replicas: int, connections: Sequence[int], seconds: float) -> Rows:
     """Replicas share the GPU and the cores. Each load has as many connections to all of them together."""
     rows: Rows = []
     before = used_mib()
@@ -51,9 +50,9 @@ def served(name: str, folder: Path, *, replicas: int, connections: Sequence[int]
         servers = list(pool.map(stack.enter_context, [running(folder, **settings) for _ in range(replicas)]))
         for what, query in QUERIES.items():
             request = classify_jpeg(query)
-            loads(servers, request, SECONDS / 4, connections=GENERATORS)
+            loads(servers, request, seconds / 4, connections=GENERATORS)
             for count in connections:
-                rates = loads(servers, request, SECONDS, connections=count)
+                rates = loads(servers, request, seconds, connections=count)
                 row: Row = {"bundle": name, "replicas": replicas, "answer": what, "connections": count}
                 rows.append({**row, **rates, "MiB of the GPU": round(used_mib() - before)})
     return rows

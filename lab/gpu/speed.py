@@ -1,10 +1,9 @@
 """How long a run takes at each batch size."""
 
 from functools import partial
-from pathlib import Path
 
 from lab.benchmarks.record import Rows
-from lab.gpu.bundles import Tables, exported
+from lab.gpu.bundles import Place, Tables
 from lab.gpu.card import milliseconds
 from lab.gpu.parity import open_on_gpu, pictures
 
@@ -12,10 +11,10 @@ MAX_BATCH = 256
 SECONDS = 0.5  # of each measurement
 
 
-def measure(folder: Path) -> Tables:
+def measure(place: Place) -> Tables:
     """The recorded run alone, the same node by node, and with all that the engine's thread does for a batch."""
     rows: Rows = []
-    for name, bundle in exported(folder).items():
+    for name, bundle in place.bundles().items():
         model, engine = open_on_gpu(bundle, MAX_BATCH)
         engine.warm_up(model)
         images = pictures(bundle, MAX_BATCH)
