@@ -23,6 +23,7 @@ from model.checkpoints.tensors import assign, fit_positions
 from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
 
+LONGEST_NAME = 200  # characters, as app/bundle.py has it
 HEADS = r"head(_dist)?\."  # how the names of the tensors of heads begin, whatever layers they have
 
 
@@ -146,6 +147,8 @@ def _describe(
             about_head += f" It reads what the network gives without a head: pool {description.config.pool}."
         if "name" not in facts.origins:
             description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
+        if not 0 < len(description.name) <= LONGEST_NAME:
+            raise CheckpointError(f"--set name=NAME: give it 1 to {LONGEST_NAME} characters")
         if "score" not in facts.origins:
             description = replace(description, score=resolve_score(facts, description.config.num_classes))
         description = _without_head(description, facts)

@@ -23,3 +23,9 @@ def test_what_no_library_writes_is_refused_in_one_sentence(tmp_path, case, chang
     for read in (describe_checkpoint, load_checkpoint):
         with pytest.raises(CheckpointError, match=r"^the checkpoint is not as its library writes it \(\w+: .*\)$"):
             read(path, overrides=stated(case))
+
+
+@pytest.mark.parametrize("name", ["", 201 * "x"])
+def test_a_name_that_no_bundle_may_have_is_refused_before_the_export(name):
+    with pytest.raises(CheckpointError, match=r"^--set name=NAME: give it 1 to 200 characters"):
+        describe_checkpoint("model/demo/shapes.safetensors", overrides={"name": name})
