@@ -147,7 +147,7 @@ def _describe(
             about_head += f" It reads what the network gives without a head: pool {description.config.pool}."
         if "name" not in facts.origins:
             description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
-        if not 0 < len(description.name) <= LONGEST_NAME:
+        if "name" in overrides and not 0 < len(overrides["name"]) <= LONGEST_NAME:
             raise CheckpointError(f"--set name=NAME: give it 1 to {LONGEST_NAME} characters")
         if "score" not in facts.origins:
             description = replace(description, score=resolve_score(facts, description.config.num_classes))
