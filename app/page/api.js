@@ -2,7 +2,7 @@
 // Every failure becomes a Problem with a sentence to show.
 
 import { element } from "./element.js";
-import { askForKey, keyHeader, storedKey } from "./key.js";
+import { UNREACHED, askForKey, keyHeader, storedKey } from "./key.js";
 
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
@@ -61,7 +61,7 @@ async function whole(promised) {
     return await promised;
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem("The server cannot be reached. Check the connection and try again.");
+    throw new Problem(UNREACHED);
   }
 }
 

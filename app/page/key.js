@@ -4,7 +4,7 @@ import { byId } from "./element.js";
 
 const KEY = "vit-serve-key";
 const UNKNOWN = "The server does not know this key. Try again. Of name=KEY, enter only what stands after the first =.";
-const UNREACHED = "The server cannot be reached. Check the connection and try again.";
+export const UNREACHED = "The server cannot be reached. Check the connection and try again.";
 
 let asking; // a promise while the page asks for a key
 
