@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+from lab.benchmarks.leaders import AMX
 from lab.benchmarks.record import number, read_record, record_paths, rows_of
 from lab.gpu.tables import served
 
@@ -46,7 +47,7 @@ def deletion_gain() -> str:
 
 def of_int8() -> float:
     """Images per second of ViT-S/16 in int8 on two cores."""
-    return number(cell("servers_amx_int8", "vit-serve", "images/s (quartiles)", graph="vit-serve, int8"))
+    return number(cell(AMX, "vit-serve", "images/s (quartiles)", graph="vit-serve, int8"))
 
 
 def of_a_gpu() -> float:
@@ -59,7 +60,7 @@ FIGURES: dict[str, Callable[[], str]] = {
     "seconds until the demo is ready": of("memory", "demo", START, 1),
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
-    REQUESTS: lambda: str(read_record(record_paths()["servers_amx_int8"]).head[REQUESTS]),
+    REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
     "images of the maps": of("maps", ROLLOUT, "images"),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "deletion of evidence": deletion_gain,

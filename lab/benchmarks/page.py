@@ -3,7 +3,7 @@
 import re
 
 from lab.benchmarks.figures import fill
-from lab.benchmarks.leaders import ahead, fastest
+from lab.benchmarks.leaders import AMX, AVX2, ahead, fastest
 from lab.benchmarks.record import ROOT, Rows, read_record, record_paths, rows_of
 from lab.benchmarks.rounds import table
 from lab.benchmarks.sizing import sizing
@@ -24,9 +24,9 @@ def blocks() -> dict[str, str]:
     """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
     tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
     return tables | {
-        "figures": table(fastest("servers_amx_int8")),
-        "where others are ahead": ahead("servers_amx_int8"),
-        "where others are ahead with AVX2": ahead("servers_avx2"),
+        "figures": table(fastest(AMX)),
+        "where others are ahead": ahead(AMX),
+        "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),
         "what_if": table(of_first_fill()),
         **{name: table(rows) for name, rows in gpu_tables().items()},
