@@ -37,8 +37,9 @@ class Head(NamedTuple):
 
 
 def head_of(source: Source, facts: Facts, kind: Kind, architecture: str) -> Head:
-    """The names of `source` are ours. Raises CheckpointError for a classifier that is missing, or reads what is not
-    known.
+    """`source` has this project's names of tensors.
+
+    Raises CheckpointError if the classifier is missing, or if it is not known what the classifier reads.
     """
     rows = source.shape("head.weight")[0] if "head.weight" in source else 0
     dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
