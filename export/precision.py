@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from app.bundle import Precision
 from app.inference.engine import Pixels
+from export.headroom import widen
 from export.patches import FoldedPatchEmbed
 from export.ranges import measure, ranges
 from export.rewrite import FusedAttention, FusedRope, HeadTokensBlock, Linear, replace_layers
@@ -44,6 +45,7 @@ def model_for(checkpoint: Checkpoint, precision: Precision, pixels: Pixels | Non
     if precision == "int8":
         model = smoothed(checkpoint, pixels)
         measure(dataclasses.replace(checkpoint, model=model), pixels)
+        widen(model)
         return model
     _check_range(checkpoint, pixels)
     return checkpoint.model
