@@ -5,10 +5,12 @@ itself closes its socket at the signal, while every balancer still sends request
 (vllm-project/vllm#48966).
 """
 
+import asyncio
 import errno
 import gc
 import logging
 import os
+import select
 import signal
 import socket
 import sys
@@ -40,6 +42,7 @@ CLOSE = (b"connection", b"close")
 GRACE_S = 5.0  # after the last request, for the engine and the drawing threads to end
 END_S = 2.0  # after that, for threads that nothing can interrupt, such as one that asks a name server
 OWN_FILES = 64  # open at most beside connections: decoders, files of the bundle, Redis
+LET_IN_S = 1.0  # at most, for clients that connect as the port closes
 FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why
 EXIT_CANNOT_START = 3
 EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
@@ -185,6 +188,16 @@ class Server(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await super().serve(sockets)
         _exit_after(END_S, 0)  # closing the event loop waits for every thread
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Close the port once nobody waits there: the system would reset connections that it has taken already."""
+        waiting, until = select.poll(), time.monotonic() + LET_IN_S
+        for listening in sockets or []:
+            waiting.register(listening, select.POLLIN)
+        while waiting.poll(0) and time.monotonic() < until:
+            for _turn in ("seen", "accepted", "given a transport"):  # by asyncio; uvloop needs one
+                await asyncio.sleep(0)
+        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""

@@ -4,7 +4,8 @@ answers that are not read; and a proper answer to a message that is not HTTP.
 It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
 version, and these names have to be looked at when it is raised:
 - attributes: cycle, headers, loop, parser, pipeline, scope, server_state, transport, url
-- methods: on_response_complete, _unset_keepalive_if_required, and the callbacks of httptools
+- methods: on_response_complete, shutdown, timeout_keep_alive_handler, _unset_keepalive_if_required, and the callbacks
+  of httptools
 - RequestResponseCycle: disconnected, keep_alive, message_event, more_body, response_complete, response_started, scope
 
 uvicorn's other class, on h11, bounds a header by itself and knows no upgrades. But 100,000 chunks of a byte block the
@@ -13,6 +14,7 @@ with both Content-Length and chunks.
 """
 
 import asyncio
+import select
 from typing import Any, cast
 
 import httptools
@@ -113,6 +115,25 @@ class GuardedProtocol(HttpToolsProtocol):
         """Whether more can come from the client. It can behind a request whose response ends the connection."""
         ends = self.cycle is not None and not self.cycle.keep_alive
         return ends or self._answers() or self._in_message or self._refused
+
+    # The end of an idle connection. The system resets one that has bytes to read, and a request in them is lost.
+
+    def shutdown(self) -> None:
+        """The server stops. A request that comes is answered, and its response says that it is the last."""
+        if self._answers() or not self._request_comes():
+            super().shutdown()
+
+    def timeout_keep_alive_handler(self) -> None:
+        if not self._request_comes():
+            super().timeout_keep_alive_handler()
+
+    def _request_comes(self) -> bool:
+        """Whether a request has begun to arrive, be it not read yet."""
+        if self._in_message or self.transport.is_closing():
+            return self._in_message
+        unread = select.poll()
+        unread.register(self.transport.get_extra_info("socket"), select.POLLIN)
+        return bool(unread.poll(0))
 
     # Parser callbacks. A ValueError stops the parser: the error's own traceback would tie it to this connection.
 

@@ -161,6 +161,8 @@ class _FormParser(MultiPartParser):
             return
         kind = what_is(data)
         what = kind.name if kind else "not text"
+        if what == "a form":  # as of `curl -F image=@a.jpg,b.jpg`, and not allowed any more (RFC 7578, 4.3)
+            raise MalformedRequest("A part of the form has files in it: send each in a part of its own.")
         if what in ("base64", "a data URL", PYTHONS):
             raise MalformedRequest(f"A part of the form is {what}: send the bytes that it stands for, as a file.")
         if what == "not text" or what in IMAGES:

@@ -163,6 +163,7 @@ def test_images_in_json_are_base64(content_type):
         (field(JPEG) + END, "A part of the form is JPEG, and has neither a file name"),
         (field(JPEG + bytes(MAX_FIELD_BYTES)) + END, "A part of the form is JPEG, and has neither a file name"),
         (field(b"\x9a\x11\0\xfe") + END, "A part of the form is not text, and has neither a file name"),
+        (field((file(b"x") + file(b"y")).replace(b"--b", b"--c")) + END, "has files in it: send each in a part"),
         (field(b"data:image/png;base64," + b"iVBO" * MAX_FIELD_BYTES) + END, "is a data URL: send the bytes"),
         (field(base64.b64encode(JPEG)) + file(b"x") + END, "is base64: send the bytes"),
         (file(b"x") * 4 + END, "too many images: send at most 3"),

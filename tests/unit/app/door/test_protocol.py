@@ -254,3 +254,27 @@ async def test_a_client_that_does_not_read_its_response_is_dropped(monkeypatch):
 
     monkeypatch.setattr(module, "FLUSH_S", 0.05)
     await served(reading_nothing, Response(bytes(50_000_000)))  # which does not return before the connection is gone
+
+
+@pytest.mark.parametrize("end", ["shutdown", "timeout_keep_alive_handler"])
+@pytest.mark.parametrize("read", [0, 20], ids=["unread", "partly read"])
+async def test_an_idle_connection_does_not_end_when_a_request_has_come(end, read):
+    class Seen(Places):
+        def enter(self, connection):
+            self.connection = connection
+            super().enter(connection)
+
+    async def client(reader, writer):
+        writer.write(GET)
+        await reader.readuntil(b"hello")
+        writer.write(GET[:read])
+        await asyncio.sleep(0.1)
+        writer.write(GET[read:])  # the server has no turn to read it
+        getattr(places.connection.get_protocol(), end)()
+        assert await reader.readuntil(b"hello")
+        getattr(places.connection.get_protocol(), end)()
+        assert await reader.read() == b""
+        del places.connection
+
+    places = Seen(at_work=9)
+    await served(client, places=places)
