@@ -87,7 +87,7 @@ def describe_checkpoint(
     prompts: tuple[str, ...] = (),
     without: Sequence[str] = (),
 ) -> Description:
-    """Everything but the weights, without reading a tensor. Raises CheckpointError if nothing can be said.
+    """Everything but the weights, of which at most positions are read. Raises CheckpointError if nothing can be said.
 
     If only some facts are missing, `problems` says so, and what is wrong with the labels.
     """

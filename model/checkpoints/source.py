@@ -76,6 +76,10 @@ class Source:
             raise CheckpointError(refusal(self.names_in_file.values()) or f"{self.file.name} has no {name}")
         return self._stored[name].shape
 
+    def read(self, name: str) -> Tensor:
+        """One of them, as it is stored."""
+        return self._stored[name].read()
+
     def rename(self, names: Names = (), *, dropping: str = "(?!)") -> None:
         """Give all tensors other names, and drop those whose whole name matches `dropping`.
 
