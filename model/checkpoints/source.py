@@ -59,7 +59,7 @@ class Source:
             self.beside |= taken.beside
             self.unread += taken.unread
             if file == self.file:
-                self.wrappers, self.chosen = taken.place, taken.chosen
+                self.wrappers, self.chosen, self.follows = taken.place, taken.chosen, taken.follows
         if idle := [pattern for pattern in without if not any(fnmatchcase(name, pattern) for name in out)]:
             raise CheckpointError(f"--without {idle[0]}: {self.file.name} has no tensor of such a name")
 

@@ -144,8 +144,8 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         grid=grid,
         preprocessing=preprocessing,
-        advice=f"Its preprocessing and number of heads are those of {member.name}, as facebookresearch publishes it. If "
-        "timm made the file, give --set architecture=NAME."
+        advice=f"Its preprocessing and number of heads are those of {member.name}, as facebookresearch publishes it. "
+        "If timm made the file, give --set architecture=NAME."
         if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone
         else "",
     )
@@ -158,8 +158,8 @@ def _heads(source: Source, facts: Facts, *, width: int, depth: int) -> int:
     known = PUBLISHED.get((width, depth))
     if known and (of_moco := MOCO_V3.get((width, depth))) and _has_fixed_positions(source):
         why = (
-            f"the positions are fixed sines, as those of MoCo v3, whose network of this size has {of_moco} heads, and of "
-            f"MAE, where it has {known}: give their number, as in this example"
+            f"the positions are fixed sines, as those of MoCo v3, whose network of this size has {of_moco} heads, and "
+            f"of MAE, where it has {known}: give their number, as in this example"
         )
         return int(facts.need({"heads": known}, why=why)[0])
     return resolve_heads(facts, known, f"all published models of width {width} with {depth} blocks", width=width)
