@@ -108,6 +108,7 @@ def test_wordnet_ids_become_names_and_are_kept(tmp_path):
         ("x.csv", 'index,label\n2,newt\n0,cat\n1,"dog, hound"\n'),
         ("x.csv", 'Label\ncat\n"dog, hound"\nnewt\n'),
         ("x.csv", 'file,label\na,cat\nb,"dog, hound"\nc,newt\n'),
+        ("x.csv", 'id,label,size\n1,cat,2\n2,"dog, hound",0\n3,newt,0\n'),
     ],
 )
 def test_files_with_labels(tmp_path, name, text):
@@ -152,6 +153,8 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.csv", b"cat\ndog\n", "its first line is cat, and no column is called label"),
         ("x.csv", b"", "its first line is empty"),
         ("x.csv", b"index,label\n0\n", "label 0 is empty"),
+        ("x.csv", b"id,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column id in them"),
+        ("x.txt", b"2 dog\n1 cat\n", "not in the order of numbers in them"),
         ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
         ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
         ("x.json", b'{"cat": Infinity}', "inf is not an index"),
