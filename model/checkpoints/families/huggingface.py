@@ -63,6 +63,8 @@ NAMES = (
 DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_index"
 HEADS = dict.fromkeys(("classifier", "cls_classifier", "distillation_classifier"), NOTHING)
 OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids"
+# Tensors of the poolers that models without a classifier read, by pool and final norm: of SigLIP, and of BEiT.
+POOLERS = {("map", None): "attn_pool.latent", ("mean", "after_pool"): "fc_norm.weight"}
 TEXTS = "text_model.embeddings.token_embedding.weight"
 # DINOv3's layers with a bias, and the switch of each.
 BIASES = {
@@ -108,6 +110,12 @@ def describe(source: Source, facts: Facts) -> Description:
     _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
     fields |= head.reads(kind, stated, fields)
+    pooler = POOLERS.get((fields.get("pool"), fields.get("final_norm")))
+    if pooler and pooler not in source and not head.classifies:
+        raise CheckpointError(
+            f"{source.file.name} has no pooler, and so no output to serve: BEiT and Data2Vec "
+            "are pre-trained without one"
+        )
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
         fields["head_bias"] = head.classifies or has_bias
