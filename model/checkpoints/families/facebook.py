@@ -144,8 +144,9 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         grid=grid,
         preprocessing=preprocessing,
-        advice=f"Its preprocessing and number of heads are those of {member.name}, as facebookresearch publishes it. "
-        "If timm made the file, give --set architecture=NAME."
+        advice=f"{member.name}, as facebookresearch publishes it, gives the preprocessing"
+        f"{' and the number of heads' * ('heads' not in facts.overrides)}. If timm made the file, give --set "
+        "architecture=NAME."
         if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone
         else "",
     )

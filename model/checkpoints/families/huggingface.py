@@ -64,7 +64,10 @@ DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_inde
 HEADS = dict.fromkeys(("classifier", "cls_classifier", "distillation_classifier"), NOTHING)
 OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids"
 # Tensors of the poolers that models without a classifier read, by pool and final norm: of SigLIP, and of BEiT.
-POOLERS = {("map", None): "attn_pool.latent", ("mean", "after_pool"): "fc_norm.weight"}
+POOLERS: dict[tuple[str | None, str | None], str] = {
+    ("map", None): "attn_pool.latent",
+    ("mean", "after_pool"): "fc_norm.weight",
+}
 TEXTS = "text_model.embeddings.token_embedding.weight"
 # DINOv3's layers with a bias, and the switch of each.
 BIASES = {
