@@ -96,7 +96,9 @@ def read(path: Path) -> tuple[str, ...]:
             names = _from_json(json.loads(text))
         else:
             names = text.rstrip().split("\n") if text.strip() else []
-            _check_order("numbers", [line.split(maxsplit=1)[0].rstrip(":,;.") for line in names if line.strip()])
+            parts = [line.split(maxsplit=1) for line in names]
+            if all(len(part) == 2 for part in parts):  # else a number is the label
+                _check_order("numbers", [part[0].rstrip(":,;.") for part in parts])
         none_empty(names)
     except (ValueError, csv.Error, RecursionError) as error:
         raise CheckpointError(f"{path.name} cannot be read as labels: {error}") from None

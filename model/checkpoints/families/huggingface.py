@@ -63,11 +63,6 @@ NAMES = (
 DROPPED = r"(.*\.)?embeddings\.mask_token|decoder\..*|.*\.relative_position_index"
 HEADS = dict.fromkeys(("classifier", "cls_classifier", "distillation_classifier"), NOTHING)
 OF_TEXTS = r"text_model\..*|text_projection\.weight|logit_(scale|bias)|.*\.position_ids"
-# Tensors of the poolers that models without a classifier read, by pool and final norm: of SigLIP, and of BEiT.
-POOLERS: dict[tuple[str | None, str | None], str] = {
-    ("map", None): "attn_pool.latent",
-    ("mean", "after_pool"): "fc_norm.weight",
-}
 TEXTS = "text_model.embeddings.token_embedding.weight"
 # DINOv3's layers with a bias, and the switch of each.
 BIASES = {
@@ -113,12 +108,6 @@ def describe(source: Source, facts: Facts) -> Description:
     _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
     fields |= head.reads(kind, stated, fields)
-    pooler = POOLERS.get((fields.get("pool"), fields.get("final_norm")))
-    if pooler and pooler not in source and not head.classifies:
-        raise CheckpointError(
-            f"{source.file.name} has no pooler, and so no output to serve: BEiT and Data2Vec "
-            "are pre-trained without one"
-        )
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
         fields["head_bias"] = head.classifies or has_bias
@@ -185,6 +174,12 @@ def describe(source: Source, facts: Facts) -> Description:
 
 def tensors(state: State, description: Description) -> State:
     config = description.config
+    pooler = "attn_pool.latent" if config.pool == "map" else "fc_norm.weight"
+    if pooler not in state and (config.pool == "map" or config.final_norm == "after_pool"):
+        raise CheckpointError(
+            f"the file has no pooler of {description.architecture}, and so no output to serve: BEiT and Data2Vec are "
+            "pre-trained without one"
+        )
     if config.rope:  # of DINOv3; `describe` has compared its switches of biases with the file
         fill_biases(state, config, BIASES)
     join_blocks(state, config)

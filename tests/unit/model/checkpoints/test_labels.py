@@ -120,6 +120,8 @@ def test_labels_that_are_numbers_have_the_index_that_torchvision_gives_their_fol
     """class_to_idx of ImageFolder: folders are in the order of text."""
     (tmp_path / "x.json").write_text('{"0": 0, "10": 1, "9": 2}')
     assert read(tmp_path / "x.json") == ("0", "10", "9")
+    (tmp_path / "x.txt").write_text("1\n3\n2\n")
+    assert read(tmp_path / "x.txt") == ("1", "3", "2")
 
 
 def test_only_ends_of_lines_end_a_label(tmp_path):
