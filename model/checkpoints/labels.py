@@ -96,6 +96,9 @@ def read(path: Path) -> tuple[str, ...]:
             names = _from_json(json.loads(text))
         else:
             names = text.rstrip().split("\n") if text.strip() else []
+            parts = [line.split(maxsplit=1) for line in names]
+            if all(len(part) == 2 for part in parts):  # else a number is the label
+                _check_order("numbers", [part[0].rstrip(":,;.") for part in parts])
         none_empty(names)
     except (ValueError, csv.Error, RecursionError) as error:
         raise CheckpointError(f"{path.name} cannot be read as labels: {error}") from None
@@ -128,8 +131,23 @@ def _from_csv(text: str) -> list[str]:
     columns = {name.strip().lower(): name for name in rows.fieldnames or ()}
     if "label" not in columns:
         raise ValueError(f"its first line is {', '.join(columns) or 'empty'}, and no column is called label")
-    pairs = [(row.get(columns.get("index", "")), row[columns["label"]] or "") for row in rows]
-    return _in_order(pairs) if "index" in columns else [label for _, label in pairs]
+    table = [*rows]
+    if "index" in columns:
+        return _in_order((row[columns["index"]], row[columns["label"]] or "") for row in table)
+    for name in columns.keys() - {"label"}:
+        _check_order(f"the column {name}", [row[columns[name]] or "" for row in table])
+    return [row[columns["label"]] or "" for row in table]
+
+
+def _check_order(what: str, numbers: Sequence[str]) -> None:
+    """Raises ValueError if each line has a number of its own, without a gap, and the lines are in another order."""
+    if all(number.isdecimal() for number in numbers):
+        indices = [*map(int, numbers)]
+        least = min(indices, default=0)
+        if least in (0, 1) and sorted(indices) == [*range(least, least + len(indices))] != indices:
+            raise ValueError(
+                f"its lines are not in the order of {what} in them. If these are indices, sort the lines by them"
+            )
 
 
 def _from_json(content: Any) -> list[str]:

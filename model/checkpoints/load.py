@@ -87,7 +87,7 @@ def describe_checkpoint(
     prompts: tuple[str, ...] = (),
     without: Sequence[str] = (),
 ) -> Description:
-    """Everything but the weights, without reading a tensor. Raises CheckpointError if nothing can be said.
+    """Everything but the weights, of which at most positions are read. Raises CheckpointError if nothing can be said.
 
     If only some facts are missing, `problems` says so, and what is wrong with the labels.
     """
@@ -141,10 +141,15 @@ def _describe(
     try:
         if "weights" in overrides:
             facts.origins["weights"] = "set by hand"
-        about_head = settle(source, family.HEADS, served=facts.serves_head)
+        advice = settle(source, family.HEADS, served=facts.serves_head)
         description = family.describe(source, facts)
         if source.foreign_head:
-            about_head += f" It reads what the network gives without a head: pool {description.config.pool}."
+            advice += f" It reads what the network gives without a head: pool {description.config.pool}."
+        if source.follows and "mean" not in overrides:
+            advice += (
+                f" The network is part {source.follows} of an nn.Sequential, and what stands before it has no weights. "
+                "If it normalises pixels, give its --set mean= and --set std=."
+            )
         if "name" not in facts.origins:
             description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
         if "name" in overrides and not 0 < len(overrides["name"]) <= LONGEST_NAME:
@@ -154,7 +159,7 @@ def _describe(
         description = _without_head(description, facts)
         if family is not native and description.config.num_classes and (alone := _without_bias(source)):
             description = replace(description, config=replace(description.config, head_bias=False))
-            about_head += f" {alone} has no bias beside it: the head is served without one."
+            advice += f" {alone} has no bias beside it: the head is served without one."
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
@@ -173,7 +178,7 @@ def _describe(
         description,
         weights=source.chosen,
         unread=tuple(source.unread),
-        advice=" ".join(filter(None, (description.advice, about_head.strip()))),
+        advice=" ".join(filter(None, (description.advice, advice.strip()))),
         problems=tuple(problems),
     )
 

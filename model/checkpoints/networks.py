@@ -79,6 +79,7 @@ class Taken:
     names_in_file: dict[str, str] = field(default_factory=dict)
     beside: set[str] = field(default_factory=set)  # those that do not stand below the wrapper of the network
     unread: list[str] = field(default_factory=list)  # counters, losses and metrics by their names in the file
+    follows: str = ""  # its place in an nn.Sequential, such as "1", if what stands before it there has no tensors
 
 
 def take(states: Mapping[Place, Mapping[str, Stored]], *, file: str, weights: str | None) -> Taken:
@@ -106,6 +107,7 @@ def take(states: Mapping[Place, Mapping[str, Stored]], *, file: str, weights: st
     taken = Taken(
         place=place,
         chosen=f"{_called(*chosen)}; the file has {', '.join(others)} too" if others else "",
+        follows=_follows(states[place], root),
     )
     if empty := sorted(name for name, stored in state.items() if stored.shape == (0,) and name.endswith(".weight")):
         raise CheckpointError(
@@ -196,6 +198,12 @@ def _called(place: Place, root: str) -> str:
 def _above(root: str) -> list[str]:
     """The wrapper around a network, and those around it, the outermost first: "a." and "a.b." of "a.b."."""
     return [root[: match.end()] for match in re.finditer(r"[./]", root)]
+
+
+def _follows(state: Mapping[str, Stored], root: str) -> str:
+    number = re.fullmatch(r"(|.*[./])([1-9]\d*)[./]", root)
+    before = tuple(f"{number[1]}{i}{root[-1]}" for i in range(int(number[2]))) if number else ()
+    return number[2] if number and not any(_plain(name).startswith(before) for name in state) else ""
 
 
 def _belongs(name: str, other: str, root: str) -> bool:

@@ -59,7 +59,7 @@ class Source:
             self.beside |= taken.beside
             self.unread += taken.unread
             if file == self.file:
-                self.wrappers, self.chosen = taken.place, taken.chosen
+                self.wrappers, self.chosen, self.follows = taken.place, taken.chosen, taken.follows
         if idle := [pattern for pattern in without if not any(fnmatchcase(name, pattern) for name in out)]:
             raise CheckpointError(f"--without {idle[0]}: {self.file.name} has no tensor of such a name")
 
@@ -75,6 +75,10 @@ class Source:
         if name not in self._stored:
             raise CheckpointError(refusal(self.names_in_file.values()) or f"{self.file.name} has no {name}")
         return self._stored[name].shape
+
+    def read(self, name: str) -> Tensor:
+        """One of them, as it is stored."""
+        return self._stored[name].read()
 
     def rename(self, names: Names = (), *, dropping: str = "(?!)") -> None:
         """Give all tensors other names, and drop those whose whole name matches `dropping`.

@@ -3,6 +3,7 @@
 `state` has our names, and each step changes it in place.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from math import isqrt, prod
 
@@ -145,15 +146,32 @@ def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: 
     ]
     if complaints:
         used = [names_in_file.get(key, key) for key in tensors.keys() & expected.keys()]
-        advice = _about(unused, used) if unused else ""
+        theirs = {names_in_file.get(key, key): tensor for key, tensor in tensors.items()}
+        advice = _about({name: theirs[name] for name in unused}, used) if unused else ""
         raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}{advice}")
     model.load_state_dict(tensors)
 
 
-def _about(unused: Sequence[str], used: Sequence[str]) -> str:
+def _about(unused: Mapping[str, Tensor], used: Sequence[str]) -> str:
     """What a person can do about tensors that the network does not use."""
-    if computed := refusal(unused):
-        return f". {computed}"
-    first = unused[0].partition(".")[0] + "."
-    alone = len(unused) > 1 and unused[0].startswith(first) and not any(name.startswith(first) for name in used)
-    return f". What does not belong to the network can be left out: --without '{f'{first}*' if alone else unused[0]}'"
+    if advice := refusal(unused) or _of_pixels(unused):
+        return f". {advice}"
+    name = next(iter(unused))
+    first = name.partition(".")[0] + "."
+    alone = [*unused][1:] and name.startswith(first) and not any(other.startswith(first) for other in used)
+    return f". What does not belong to the network can be left out: --without '{f'{first}*' if alone else name}'"
+
+
+def _of_pixels(unused: Mapping[str, Tensor]) -> str:
+    """What to do about the mean and the standard deviation with which a model normalises its pixels itself."""
+    of = {kind: [name for name in unused if re.search(rf"{kind}\w*$", name)] for kind in ("mean", "std")}
+    if any(len(names) != 1 or unused[names[0]].numel() not in (1, 3) for names in of.values()):
+        return ""
+    facts = {kind: unused[name].flatten().float().expand(3) for kind, (name,) in of.items()}
+    largest = 255 if max(values.max() for values in facts.values()) > 1 else 1
+    given = (f"--set {kind}={','.join(f'{of / largest:.6g}' for of in facts[kind].tolist())}" for kind in facts)
+    left = (f"--without '{name}'" for (name,) in of.values())
+    return (
+        f"{' and '.join(name for (name,) in of.values())} are of a normalisation in the model. If it gets pixels from "
+        f"0 to {largest}, that is {' '.join([*given, *left])}"
+    )

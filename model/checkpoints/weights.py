@@ -86,7 +86,9 @@ def _open(file: Path) -> Weights:
 
 
 def _open_shards(listing: Path) -> Weights:
-    """The weights of all files that `listing` names, which may lie in folders beside it."""
+    """The weights of all files that `listing` names, which may lie in folders beside it. A tensor that several have is
+    the one of the file that is listed for it.
+    """
     listed = read_json(listing).get("weight_map")
     if not (isinstance(listed, dict) and listed and all(isinstance(shard, str) for shard in listed.values())):
         raise CheckpointError(f"{listing.name} has no weight_map, which lists the file of each tensor")
@@ -103,7 +105,9 @@ def _open_shards(listing: Path) -> Weights:
             )
         opened = open_weights(shard)
         metadata |= opened.metadata
-        tensors |= opened.states.get((), {})
+        for tensor, stored in opened.states.get((), {}).items():
+            if tensor not in tensors or listed.get(tensor, name) == name:
+                tensors[tensor] = stored
     about = read_json(listing).get("metadata")
     if isinstance(about, dict):
         metadata |= {key: value for key, value in about.items() if isinstance(value, str)}

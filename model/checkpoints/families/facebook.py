@@ -29,7 +29,9 @@ NAMES = (
 # The token that replaces patches in training, and the projections for the losses of DINO and iBOT.
 TRAINING_ONLY = rf"{dinov3.TRAINING_ONLY}|head\.(mlp\.\d+|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
 HEADS = dict.fromkeys(("head", "head_dist", "linear", "linear_head", "classifier"), TRAINING_ONLY)
-PUBLISHED = {192: 3, 384: 6, 512: 8, 768: 12, 1024: 16, 1280: 16, 1536: 24}  # of every published width
+# Heads by width and number of blocks.
+PUBLISHED = {(192, 12): 3, (384, 12): 6, (512, 12): 8, (768, 12): 12, (1024, 24): 16, (1280, 32): 16, (1536, 40): 24}
+MOCO_V3 = {(384, 12): 12}  # where its networks have other heads: facebookresearch/moco-v3, vits.py and issue #7
 
 
 class Member(NamedTuple):
@@ -113,9 +115,7 @@ def describe(source: Source, facts: Facts) -> Description:
         pool = facts.resolve("pool", pool, f"a backbone of {member.name} without the file of a linear head beside it")
     hidden = source.shape("blocks.0.mlp.fc2.weight")[1]
     gated = source.shape("blocks.0.mlp.fc1.weight")[0] != hidden or "blocks.0.mlp.fc1_g.weight" in source
-    known, origin = PUBLISHED.get(width), f"all published models of width {width}"
-    if dinov3.PERIODS in source:  # two numbers of a head's width have two coordinates
-        known, origin = width // (4 * source.shape(dinov3.PERIODS)[0]), f"number of {dinov3.PERIODS}"
+    depth = source.count(r"blocks\.(\d+)\.")
     return Description(
         family="facebookresearch",
         architecture=member.name,
@@ -123,9 +123,9 @@ def describe(source: Source, facts: Facts) -> Description:
             image_size=preprocessing.size,
             patch_size=patch,
             width=width,
-            depth=source.count(r"blocks\.(\d+)\."),
+            depth=depth,
             mlp_dim=hidden,
-            heads=resolve_heads(facts, known, origin, width=width),
+            heads=_heads(source, facts, width=width, depth=depth),
             num_classes=num_classes,
             distillation_token="dist_token" in source,
             registers=source.shape("reg_token")[1] if "reg_token" in source else 0,
@@ -144,11 +144,32 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         grid=grid,
         preprocessing=preprocessing,
-        advice=f"Its preprocessing is that of {member.name}, as facebookresearch publishes it. If timm made the file, "
-        "give --set architecture=NAME."
+        advice=f"{member.name}, as facebookresearch publishes it, gives the preprocessing"
+        f"{' and the number of heads' * ('heads' not in facts.overrides)}. If timm made the file, give --set "
+        "architecture=NAME."
         if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone
         else "",
     )
+
+
+def _heads(source: Source, facts: Facts, *, width: int, depth: int) -> int:
+    """Those of the published networks of this size; where there are none or several, a person has to give them."""
+    if dinov3.PERIODS in source:  # two numbers of a head's width have two coordinates
+        return facts.resolve("heads", width // (4 * source.shape(dinov3.PERIODS)[0]), f"number of {dinov3.PERIODS}")
+    known = PUBLISHED.get((width, depth))
+    if known and (of_moco := MOCO_V3.get((width, depth))) and _has_fixed_positions(source):
+        why = (
+            f"the positions are fixed sines, as those of MoCo v3, whose network of this size has {of_moco} heads, and "
+            f"of MAE, where it has {known}: give their number, as in this example"
+        )
+        return int(facts.need({"heads": known}, why=why)[0])
+    return resolve_heads(facts, known, f"all published models of width {width} with {depth} blocks", width=width)
+
+
+def _has_fixed_positions(source: Source) -> bool:
+    """Whether the class token has a position of zeros. Learned ones have none."""
+    table = source.read("pos_embed") if "pos_embed" in source else None
+    return table is not None and not table[:, 0].any() and bool(table.any())
 
 
 def _preprocessing(source: Source, facts: Facts, member: Member, side: int) -> Preprocessing:

@@ -29,7 +29,7 @@ NAMES = (
     (r"\.attn\.out\.", ".attn.proj."),
 )
 HEADS = {"head": NOTHING}
-PUBLISHED = {768: 12, 1024: 16, 1280: 16}  # of every width in models/configs.py
+PUBLISHED = {(768, 12): 12, (1024, 24): 16, (1280, 32): 16}  # heads by width and blocks: models/configs.py
 
 
 def recognises(source: Source) -> bool:
@@ -46,6 +46,7 @@ def describe(source: Source, facts: Facts) -> Description:
         )
     source.rename(NAMES)
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
+    depth = source.count(r"blocks\.(\d+)\.")
     grid = square_grid(source.shape("pos_embed")[1], [1])
     recipe = resolve_recipe(
         facts,
@@ -60,9 +61,9 @@ def describe(source: Source, facts: Facts) -> Description:
             image_size=recipe.size,
             patch_size=patch,
             width=width,
-            depth=source.count(r"blocks\.(\d+)\."),
+            depth=depth,
             mlp_dim=source.shape("blocks.0.mlp.fc1.weight")[0],
-            heads=resolve_heads(facts, PUBLISHED.get(width), "models/configs.py, by the width", width=width),
+            heads=resolve_heads(facts, PUBLISHED.get((width, depth)), "models/configs.py, by the size", width=width),
             num_classes=source.shape("head.weight")[0] if "head.weight" in source else 0,
             position_resize="bilinear_corners",
         ),

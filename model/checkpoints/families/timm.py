@@ -26,7 +26,7 @@ from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
 from model.checkpoints.labels import by_index
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import NOTHING
+from model.checkpoints.tensors import NOTHING, pair
 
 FAMILY = "timm"
 HEADS = {"head": NOTHING, "head_dist": NOTHING}
@@ -139,15 +139,22 @@ def _is_tower(source: Source) -> bool:
 
 
 def _described(source: Source) -> dict[str, Any]:
-    """config.json, and what open_clip_config.json says beside it, under timm's names."""
+    """config.json, and what open_clip_config.json says beside it, under timm's names.
+
+    Raises CheckpointError for a tower that gives a vector for every token.
+    """
     stated = vision_cfg(source) if _is_tower(source) else {}
     if "timm_model_name" not in stated:
         return source.config
+    size, pool = pair(stated.get("image_size", 224)), stated.get("timm_pool", "avg")
+    if not pool and stated.get("timm_proj", "linear") not in ("linear", "mlp"):
+        raise CheckpointError(f"{CONFIG} has timm_pool {pool!r} without a projection: a vector for every token")
     return {
         "architecture": stated["timm_model_name"],
-        "global_pool": stated.get("timm_pool", "avg"),
-        "model_args": {"img_size": stated.get("image_size", 224)},
+        "global_pool": pool,
+        "model_args": {"img_size": size},
         **source.config,
+        "pretrained_cfg": {**source.config.get("pretrained_cfg", {}), "input_size": [3, *size]},
     }
 
 

@@ -108,6 +108,7 @@ def test_wordnet_ids_become_names_and_are_kept(tmp_path):
         ("x.csv", 'index,label\n2,newt\n0,cat\n1,"dog, hound"\n'),
         ("x.csv", 'Label\ncat\n"dog, hound"\nnewt\n'),
         ("x.csv", 'file,label\na,cat\nb,"dog, hound"\nc,newt\n'),
+        ("x.csv", 'id,label,size\n1,cat,2\n2,"dog, hound",0\n3,newt,0\n'),
     ],
 )
 def test_files_with_labels(tmp_path, name, text):
@@ -119,6 +120,8 @@ def test_labels_that_are_numbers_have_the_index_that_torchvision_gives_their_fol
     """class_to_idx of ImageFolder: folders are in the order of text."""
     (tmp_path / "x.json").write_text('{"0": 0, "10": 1, "9": 2}')
     assert read(tmp_path / "x.json") == ("0", "10", "9")
+    (tmp_path / "x.txt").write_text("1\n3\n2\n")
+    assert read(tmp_path / "x.txt") == ("1", "3", "2")
 
 
 def test_only_ends_of_lines_end_a_label(tmp_path):
@@ -152,6 +155,8 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.csv", b"cat\ndog\n", "its first line is cat, and no column is called label"),
         ("x.csv", b"", "its first line is empty"),
         ("x.csv", b"index,label\n0\n", "label 0 is empty"),
+        ("x.csv", b"id,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column id in them"),
+        ("x.txt", b"2 dog\n1 cat\n", "not in the order of numbers in them"),
         ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
         ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
         ("x.json", b'{"cat": Infinity}', "inf is not an index"),

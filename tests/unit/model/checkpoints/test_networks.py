@@ -212,3 +212,26 @@ def test_blocks_with_a_gap_in_their_numbers_are_refused(saved):
     state = {name.replace("blocks.1.", "blocks.7."): tensor for name, tensor in STATE.items()}
     with pytest.raises(CheckpointError, match=r"missing: blocks\.1\.attn"):
         load_checkpoint(saved({"model": state}), overrides=HEADS)
+
+
+def test_a_normalisation_in_the_model_is_named_with_its_numbers(saved, plain):
+    """nn.Sequential(Normalize(mean, std), model), whose buffers may be in the file (locuslab/smoothing #12)."""
+
+    def load(state, **overrides):
+        return load_checkpoint(saved({"model": state}), overrides=HEADS | overrides)
+
+    pixels = {"0.mean": torch.tensor([0.1, 0.2, 0.3]).view(1, 3, 1, 1), "0.std": torch.tensor([0.5])}
+    with pytest.raises(
+        CheckpointError, match=r"--set mean=0\.1,0\.2,0\.3 --set std=0\.5,0\.5,0\.5 --without '0\.mean'"
+    ):
+        load(pixels | below("1"))
+    pixels = {"pixel_mean": torch.tensor([127.5, 51, 255]), "pixel_std": torch.full((3,), 51)}
+    with pytest.raises(
+        CheckpointError, match=r"from 0 to 255, that is --set mean=0\.5,0\.2,1 --set std=0\.2,0\.2,0\.2 "
+    ):
+        load(pixels | below("net"))
+    no_trace = load(below("1"))
+    assert same_weights(no_trace.model, plain)
+    assert "part 1 of an nn.Sequential" in no_trace.advice
+    other = load(below("1"), mean="0.1,0.2,0.3"), load(below("0")), load(below("1") | below("0"), weights="model.1")
+    assert not any("Sequential" in one.advice for one in other)

@@ -202,6 +202,17 @@ def test_shards_lie_in_folders_and_may_be_links(tmp_path):
     check(Source(listed(folder, "sub/a.safetensors")))
 
 
+@pytest.mark.parametrize("shard", ["1.safetensors", "2.safetensors"])
+def test_a_tensor_that_two_shards_have_is_the_listed_one(tmp_path, shard):
+    """The other is of before a part of the weights was written again (vllm #54230, colibri #1479)."""
+    listing = {"a.weight": shard}
+    for file in ("1.safetensors", "2.safetensors"):
+        listing[f"{file}.bias"] = file
+        save_file({"a.weight": torch.tensor(file == shard), f"{file}.bias": torch.ones(1)}, tmp_path / file)
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": listing}))
+    assert Source(tmp_path).read("a.weight").item()
+
+
 @pytest.mark.parametrize("shard", ["../outside/a.safetensors", "sub/../../outside/a.safetensors", "link/a.safetensors"])
 def test_a_shard_outside_the_folder_is_not_read(tmp_path, shard):
     folder, outside = tmp_path / "folder", tmp_path / "outside"

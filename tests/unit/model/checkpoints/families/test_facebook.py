@@ -74,11 +74,28 @@ def test_mae_fine_tuned_on_the_class_token_is_known_by_its_command_line(saved):
     assert description.preprocessing.resize_size == (256, 256)
 
 
-def test_published_widths_imply_the_heads(saved):
-    state = state_of("deit/checkpoint.pth")
-    state |= {"patch_embed.proj.weight": torch.zeros(1280, 3, 4, 4), "head.weight": torch.zeros(6, 1280)}
-    description = describe_checkpoint(saved(deit={"model": state}))
-    assert description.config.heads == 16
+def of_size(width, depth, **more):
+    """A file as DeiT's, with the shapes of the published network of that width, and so many blocks."""
+    state = state_of("deit/checkpoint.pth") | {f"blocks.{depth - 1}.norm1.weight": torch.zeros(width)}
+    shapes = {"patch_embed.proj.weight": torch.zeros(width, 3, 4, 4), "head.weight": torch.zeros(6, width)}
+    return {"model": state | shapes | more}
+
+
+def test_published_sizes_imply_the_heads(saved):
+    """Another number of blocks is of a person's own network, whose heads are written nowhere."""
+    assert describe_checkpoint(saved(deit=of_size(1280, 32))).config.heads == 16
+    (problem,) = describe_checkpoint(saved(deit=of_size(1280, 31))).problems
+    assert problem == "the file does not say heads: give it, as in this example: --set heads=20"
+
+
+def test_fixed_positions_of_a_small_network_leave_open_whose_heads_it_has(saved):
+    """MoCo v3 publishes ViT-S/16 with 12 heads, and its convert_to_deit.py writes it as DeiT does."""
+    learned = torch.ones(1, 17, 384)
+    fixed = torch.cat([torch.zeros(1, 1, 384), learned[:, 1:]], 1)
+    assert describe_checkpoint(saved(deit=of_size(384, 12, pos_embed=learned))).config.heads == 6
+    of_moco = saved(deit=of_size(384, 12, pos_embed=fixed))
+    assert "MoCo v3, whose network of this size has 12 heads" in describe_checkpoint(of_moco).problems[0]
+    assert describe_checkpoint(of_moco, overrides={"heads": "12"}).config.heads == 12
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,12 @@ TOWER = "model_cfg.vision_cfg"
 OTHER_PATCHES = {"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}
 TWO_SLOTS = {"encoder.pos_embedding": torch.zeros(1, 2 + 25, 24)}
 POOLER = {"vit.pooler.dense.weight": torch.zeros(24, 24), "vit.pooler.dense.bias": torch.zeros(24)}
+MASKED = {"architectures": ["BeitForMaskedImageModeling"]}
 CLASSIFIER = "huggingface-clip-classifier"
+
+
+def pretrained(state):
+    return without("pooler")(without("classifier")(state))
 
 
 @pytest.mark.parametrize(
@@ -43,6 +48,12 @@ CLASSIFIER = "huggingface-clip-classifier"
         ("huggingface-vit-hybrid", {"backbone_config.layer_type": "preactivation"}, "BiT backbone with layer_type"),
         (CLIP, {"vision_config.image_size": 40}, r"gives \(20, 20\) and CLIPModel takes \(40, 40\)"),
         ("huggingface-siglip", {"vision_config.vision_use_head": False}, "SiglipModel has no attention pool"),
+        (
+            "huggingface-siglip",
+            {"tensors": without("vision_model.head")},
+            "has no pooler of SiglipModel, and so no output",
+        ),
+        ("huggingface-beit", {"tensors": pretrained, **MASKED}, "has no pooler of BeitForMasked"),
         (OPENCLIP, {f"{TOWER}.pool_type": "none"}, "has the pool_type none"),
         (OPENCLIP, {f"{TOWER}.width": 32}, "is .*, not "),
         (OPENCLIP, {"preprocess_cfg.resize_mode": "longest"}, "resize_mode 'longest' is none of shortest"),

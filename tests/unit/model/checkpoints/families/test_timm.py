@@ -244,6 +244,22 @@ def test_openclip_describes_its_tower_and_may_project_its_output(tmp_path):
         load_checkpoint(write(folder, tensors), overrides=SIZES)
 
 
+def test_openclip_states_the_image_size_of_networks_that_take_any(tmp_path):
+    """timm's DINOv3 takes any size, and 256 by default (open_clip #1099)."""
+    _, state = toy("vit_small_patch16_dinov3", num_classes=0)
+    folder = write(tmp_path, {f"visual.trunk.{key}": tensor for key, tensor in state.items()})
+
+    def described(**more):
+        vision = {"timm_model_name": "vit_small_patch16_dinov3", "image_size": 32, "timm_proj": "none", **more}
+        stated = {"model_cfg": {"embed_dim": 8, "vision_cfg": vision}}
+        (folder / "open_clip_config.json").write_text(json.dumps(stated))
+        return load_checkpoint(folder, overrides=SIZES)
+
+    assert described(timm_pool="token").config.image_size == (32, 32)
+    with pytest.raises(CheckpointError, match="timm_pool '' without a projection: a vector for every token"):
+        described(timm_pool="")
+
+
 @pytest.fixture
 def lone(tmp_path):
     """A vit_base_patch16_224 without config.json."""
