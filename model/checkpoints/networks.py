@@ -201,9 +201,11 @@ def _above(root: str) -> list[str]:
 
 
 def _follows(state: Mapping[str, Stored], root: str) -> str:
-    number = re.fullmatch(r"(|.*[./])([1-9]\d*)[./]", root)
-    before = tuple(f"{number[1]}{i}{root[-1]}" for i in range(int(number[2]))) if number else ()
-    return number[2] if number and not any(_plain(name).startswith(before) for name in state) else ""
+    place = re.fullmatch(r"(?P<parts>|.*[./])(?P<number>[1-9]\d*)[./]", root)
+    if not place:
+        return ""
+    before = tuple(f"{place['parts']}{number}{root[-1]}" for number in range(int(place["number"])))
+    return "" if any(_plain(name).startswith(before) for name in state) else place["number"]
 
 
 def _belongs(name: str, other: str, root: str) -> bool:

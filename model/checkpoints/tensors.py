@@ -158,7 +158,7 @@ def _about(unused: Mapping[str, Tensor], used: Sequence[str]) -> str:
         return f". {advice}"
     name = next(iter(unused))
     first = name.partition(".")[0] + "."
-    alone = [*unused][1:] and name.startswith(first) and not any(other.startswith(first) for other in used)
+    alone = len(unused) > 1 and name.startswith(first) and not any(other.startswith(first) for other in used)
     return f". What does not belong to the network can be left out: --without '{f'{first}*' if alone else name}'"
 
 
