@@ -43,6 +43,7 @@ GRACE_S = 5.0  # after the last request, for the engine and the drawing threads 
 END_S = 2.0  # after that, for threads that nothing can interrupt, such as one that asks a name server
 OWN_FILES = 64  # open at most beside connections: decoders, files of the bundle, Redis
 LET_IN_S = 1.0  # at most, for clients that connect as the port closes
+TURNS = 4  # of the event loop, from seeing a connection to telling its protocol of it
 FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why
 EXIT_CANNOT_START = 3
 EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
@@ -194,9 +195,10 @@ class Server(uvicorn.Server):
         waiting, until = select.poll(), time.monotonic() + LET_IN_S
         for listening in sockets or []:
             waiting.register(listening, select.POLLIN)
-        while waiting.poll(0) and time.monotonic() < until:
-            for _turn in ("seen", "accepted", "given a transport"):  # by asyncio; uvloop needs one
-                await asyncio.sleep(0)
+        quiet = 0
+        while quiet < TURNS and time.monotonic() < until:
+            quiet = 0 if waiting.poll(0) else quiet + 1
+            await asyncio.sleep(0)
         await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:

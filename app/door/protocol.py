@@ -119,7 +119,7 @@ class GuardedProtocol(HttpToolsProtocol):
     # The end of an idle connection. The system resets one that has bytes to read, and a request in them is lost.
 
     def shutdown(self) -> None:
-        """The server stops. A request that comes is answered, and its response says that it is the last."""
+        """The server stops. A request that comes is answered, and the last: the server adds `Connection: close`."""
         if self._answers() or not self._request_comes():
             super().shutdown()
 
@@ -201,7 +201,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._start_header_timer()  # pipelined: nothing is read before the request ahead is answered
         elif self._in_message:
             self._refuse(SlowRequest(f"The header did not arrive within {HEADER_TIMEOUT_S:g} seconds."))
-        else:
+        elif not self._request_comes():
             self.transport.close()
 
     # The response's time

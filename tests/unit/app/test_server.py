@@ -116,7 +116,9 @@ def test_connections_fit_the_open_files_that_the_system_allows(monkeypatch, capl
     assert (f"the system allows {files} open files" in caplog.text) == (connections < 100)
 
 
-async def test_a_connection_that_nobody_has_taken_when_the_port_closes_is_answered():
+async def test_a_connection_that_nobody_has_taken_when_the_port_closes_is_answered(monkeypatch):
+    monkeypatch.setattr("app.door.transport.LINGER_S", 0.1)
+
     async def app(scope, receive, send):
         await Response("hello")(scope, receive, send)
 

@@ -256,8 +256,16 @@ async def test_a_client_that_does_not_read_its_response_is_dropped(monkeypatch):
     await served(reading_nothing, Response(bytes(50_000_000)))  # which does not return before the connection is gone
 
 
-@pytest.mark.parametrize("end", ["shutdown", "timeout_keep_alive_handler"])
-@pytest.mark.parametrize("read", [0, 20], ids=["unread", "partly read"])
+@pytest.mark.parametrize(
+    ("end", "read"),
+    [
+        ("shutdown", 0),
+        ("shutdown", 20),
+        ("timeout_keep_alive_handler", 0),
+        ("timeout_keep_alive_handler", 20),
+        ("_header_is_late", 0),
+    ],
+)
 async def test_an_idle_connection_does_not_end_when_a_request_has_come(end, read):
     class Seen(Places):
         def enter(self, connection):
