@@ -7,7 +7,6 @@ whose ranges were taken, most in the blocks that rounding disturbs least.
 import torch
 from torch import Tensor, nn
 
-from model.mlp import Mlp
 from model.vit import VisionTransformer
 
 MOST = 2.0  # times as wide
@@ -15,23 +14,24 @@ MOST = 2.0  # times as wide
 
 @torch.no_grad()
 def widen(model: VisionTransformer) -> None:
-    """Widen the range of each second layer of an MLP that rounding disturbs less than the median block's, up to that.
+    """Widen the ranges of second layers of MLPs that rounding disturbs less than the median one, until it disturbs them
+    as much, or MOST times.
 
     export/ranges.py has measured the model.
     """
-    mlps = [block.get_submodule("mlp") for block in model.blocks]
-    layers = [mlp.fc2 for mlp in mlps if isinstance(mlp, Mlp)]
+    layers = [block.get_submodule("mlp.fc2") for block in model.blocks]
     disturbed = torch.stack([_disturbance(layer) for layer in layers])
-    room = (disturbed.nanmedian() / disturbed).nan_to_num(1).clamp(1, MOST)  # a layer of zeros is not disturbed
+    room = (disturbed.nanmedian() / disturbed).nan_to_num(1).clamp(1, MOST)  # 0 / 0 is of a layer of zeros
     for layer, times in zip(layers, room, strict=True):
         layer.get_buffer("range").mul_(times)
 
 
-def _disturbance(layer: nn.Linear) -> Tensor:
+def _disturbance(layer: nn.Module) -> Tensor:
     """In proportion to the error of the outputs when inputs are rounded, over the outputs: root mean squares, ().
 
     Errors of inputs are taken to be spread evenly over a step, and to have nothing to do with each other.
     """
     low, high = layer.get_buffer("range")
-    outputs = (layer.weight @ layer.get_buffer("moments") * layer.weight).sum().sqrt()
-    return (high - low) * layer.weight.norm() / outputs
+    weight = layer.get_parameter("weight")
+    outputs = (weight @ layer.get_buffer("moments") * weight).sum().sqrt()
+    return (high - low) * weight.norm() / outputs

@@ -30,9 +30,9 @@ class Family(Protocol):
         """Whether the tensors' names, and the JSON files beside them, are those of this library."""
 
     def describe(self, source: Source, facts: Facts) -> Description:
-        """Everything but the weights, without reading a tensor. Each fact goes through `facts`. The name, and the score
-        that the number of classes implies, may be left to the caller. Renames the tensors of `source` as in
-        model/vit.py.
+        """Everything but the weights, of which at most positions are read. Each fact goes through `facts`. The
+        name, and the score that the number of classes implies, may be left to the caller. Renames the tensors of
+        `source` as in model/vit.py.
 
         Raises CheckpointError or ValueError, with the reason, for a file that cannot be loaded faithfully.
         """

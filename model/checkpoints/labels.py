@@ -141,12 +141,13 @@ def _from_csv(text: str) -> list[str]:
 
 def _check_order(what: str, numbers: Sequence[str]) -> None:
     """Raises ValueError if each line has a number of its own, without a gap, and the lines are in another order."""
-    if all(number.isdecimal() for number in numbers):
+    if all(number.strip().isdecimal() for number in numbers):
         indices = [*map(int, numbers)]
         least = min(indices, default=0)
         if least in (0, 1) and sorted(indices) == [*range(least, least + len(indices))] != indices:
             raise ValueError(
-                f"its lines are not in the order of {what} in them. If these are indices, sort the lines by them"
+                f"its lines are not in the order of {what} in them. If these are indices, sort the lines by them; if "
+                "not, write the labels as a list in JSON"
             )
 
 

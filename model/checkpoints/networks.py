@@ -107,7 +107,7 @@ def take(states: Mapping[Place, Mapping[str, Stored]], *, file: str, weights: st
     taken = Taken(
         place=place,
         chosen=f"{_called(*chosen)}; the file has {', '.join(others)} too" if others else "",
-        follows=_follows(states[place], root),
+        follows=_follows(states[place], chosen[1]),
     )
     if empty := sorted(name for name, stored in state.items() if stored.shape == (0,) and name.endswith(".weight")):
         raise CheckpointError(
@@ -201,6 +201,7 @@ def _above(root: str) -> list[str]:
 
 
 def _follows(state: Mapping[str, Stored], root: str) -> str:
+    """The number of `root` in an nn.Sequential where nothing before it has tensors; else empty."""
     place = re.fullmatch(r"(?P<parts>|.*[./])(?P<number>[1-9]\d*)[./]", root)
     if not place:
         return ""

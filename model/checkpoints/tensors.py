@@ -22,6 +22,7 @@ State = dict[str, Tensor]
 RELATIVE = "relative_position_bias_table"
 PREFIX = ("cls_token", "dist_token", "reg_token")
 NOTHING = r"(?!)"  # a pattern that no name matches
+OF_PIXELS = r"(^|[._])((pixel|image|img)_)?{}s?$"  # the mean or the std of a normalisation in a model
 MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
@@ -164,14 +165,14 @@ def _about(unused: Mapping[str, Tensor], used: Sequence[str]) -> str:
 
 def _of_pixels(unused: Mapping[str, Tensor]) -> str:
     """What to do about the mean and the standard deviation with which a model normalises its pixels itself."""
-    of = {kind: [name for name in unused if re.search(rf"{kind}\w*$", name)] for kind in ("mean", "std")}
-    if any(len(names) != 1 or unused[names[0]].numel() not in (1, 3) for names in of.values()):
+    names = {kind: [name for name in unused if re.search(OF_PIXELS.format(kind), name)] for kind in ("mean", "std")}
+    if any(len(found) != 1 or unused[found[0]].numel() not in (1, 3) for found in names.values()):
         return ""
-    facts = {kind: unused[name].flatten().float().expand(3) for kind, (name,) in of.items()}
+    facts = {kind: unused[name].flatten().float().expand(3) for kind, (name,) in names.items()}
     largest = 255 if max(values.max() for values in facts.values()) > 1 else 1
-    given = (f"--set {kind}={','.join(f'{of / largest:.6g}' for of in facts[kind].tolist())}" for kind in facts)
-    left = (f"--without '{name}'" for (name,) in of.values())
+    given = (f"--set {kind}={','.join(f'{value / largest:.6g}' for value in facts[kind].tolist())}" for kind in facts)
+    left = (f"--without '{name}'" for (name,) in names.values())
     return (
-        f"{' and '.join(name for (name,) in of.values())} are of a normalisation in the model. If it gets pixels from "
-        f"0 to {largest}, that is {' '.join([*given, *left])}"
+        f"{' and '.join(name for (name,) in names.values())} are of a normalisation in the model. If its pixels are "
+        f"from 0 to {largest}, give {' '.join([*given, *left])}"
     )

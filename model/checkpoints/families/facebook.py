@@ -8,7 +8,7 @@ import re
 from typing import Literal, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError, Description, first_few
-from model.checkpoints.facts import LEFT_OUT, Facts
+from model.checkpoints.facts import LEFT_OUT, MISSING, Facts
 from model.checkpoints.families import dinov3
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.networks import is_head
@@ -30,7 +30,10 @@ NAMES = (
 TRAINING_ONLY = rf"{dinov3.TRAINING_ONLY}|head\.(mlp\.\d+|last_layer)\..*|(dino|ibot)_head\..*|decoder_.*"
 HEADS = dict.fromkeys(("head", "head_dist", "linear", "linear_head", "classifier"), TRAINING_ONLY)
 # Heads by width and number of blocks.
-PUBLISHED = {(192, 12): 3, (384, 12): 6, (512, 12): 8, (768, 12): 12, (1024, 24): 16, (1280, 32): 16, (1536, 40): 24}
+PUBLISHED = {
+    (192, 12): 3, (384, 12): 6, (512, 12): 8, (768, 12): 12, (1024, 24): 16, (1280, 32): 16, (1536, 40): 24,
+    (384, 36): 6, (768, 36): 12, (1280, 52): 16,  # of DeiT III alone: models_v2.py
+}  # fmt: skip
 MOCO_V3 = {(384, 12): 12}  # where its networks have other heads: facebookresearch/moco-v3, vits.py and issue #7
 
 
@@ -84,7 +87,7 @@ def _member(source: Source) -> Member | None:
 
 
 def describe(source: Source, facts: Facts) -> Description:
-    """All facts follow from shapes but the number of heads, which follows from the published widths."""
+    """All facts follow from shapes but the number of heads, which follows from the published sizes."""
     member = _member(source)
     assert member is not None
     layers = [name for name in source.names if name.startswith("head.mlp.") and name.endswith(".weight")]
@@ -116,6 +119,8 @@ def describe(source: Source, facts: Facts) -> Description:
     hidden = source.shape("blocks.0.mlp.fc2.weight")[1]
     gated = source.shape("blocks.0.mlp.fc1.weight")[0] != hidden or "blocks.0.mlp.fc1_g.weight" in source
     depth = source.count(r"blocks\.(\d+)\.")
+    heads = _heads(source, facts, width=width, depth=depth)
+    implied = facts.origins["heads"] != MISSING and "heads" not in facts.overrides
     return Description(
         family="facebookresearch",
         architecture=member.name,
@@ -125,7 +130,7 @@ def describe(source: Source, facts: Facts) -> Description:
             width=width,
             depth=depth,
             mlp_dim=hidden,
-            heads=_heads(source, facts, width=width, depth=depth),
+            heads=heads,
             num_classes=num_classes,
             distillation_token="dist_token" in source,
             registers=source.shape("reg_token")[1] if "reg_token" in source else 0,
@@ -145,7 +150,7 @@ def describe(source: Source, facts: Facts) -> Description:
         grid=grid,
         preprocessing=preprocessing,
         advice=f"{member.name}, as facebookresearch publishes it, gives the preprocessing"
-        f"{' and the number of heads' * ('heads' not in facts.overrides)}. If timm made the file, give --set "
+        f"{' and the number of heads' * implied}. If timm made the file, give --set "
         "architecture=NAME."
         if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone
         else "",
@@ -159,8 +164,8 @@ def _heads(source: Source, facts: Facts, *, width: int, depth: int) -> int:
     known = PUBLISHED.get((width, depth))
     if known and (of_moco := MOCO_V3.get((width, depth))) and _has_fixed_positions(source):
         why = (
-            f"the positions are fixed sines, as those of MoCo v3, whose network of this size has {of_moco} heads, and "
-            f"of MAE, where it has {known}: give their number, as in this example"
+            f"the positions are fixed sines, as in MoCo v3, whose network of this size has {of_moco} heads; others of "
+            f"this size have {known}. Give the number, as in this example"
         )
         return int(facts.need({"heads": known}, why=why)[0])
     return resolve_heads(facts, known, f"all published models of width {width} with {depth} blocks", width=width)

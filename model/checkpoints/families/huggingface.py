@@ -176,9 +176,9 @@ def tensors(state: State, description: Description) -> State:
     config = description.config
     pooler = "attn_pool.latent" if config.pool == "map" else "fc_norm.weight"
     if pooler not in state and (config.pool == "map" or config.final_norm == "after_pool"):
+        pretrained = "" if config.pool == "map" else ": BEiT and Data2Vec are pre-trained without one"
         raise CheckpointError(
-            f"the file has no pooler of {description.architecture}, and so no output to serve: BEiT and Data2Vec are "
-            "pre-trained without one"
+            f"the file has no pooler of {description.architecture}, and so no output to serve{pretrained}"
         )
     if config.rope:  # of DINOv3; `describe` has compared its switches of biases with the file
         fill_biases(state, config, BIASES)

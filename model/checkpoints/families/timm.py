@@ -147,7 +147,7 @@ def _described(source: Source) -> dict[str, Any]:
     if "timm_model_name" not in stated:
         return source.config
     size, pool = pair(stated.get("image_size", 224)), stated.get("timm_pool", "avg")
-    if not pool and stated.get("timm_proj", "linear") not in ("linear", "mlp"):
+    if pool == "" and stated.get("timm_proj", "linear") not in ("linear", "mlp"):
         raise CheckpointError(f"{CONFIG} has timm_pool {pool!r} without a projection: a vector for every token")
     return {
         "architecture": stated["timm_model_name"],

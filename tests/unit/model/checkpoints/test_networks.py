@@ -226,9 +226,7 @@ def test_a_normalisation_in_the_model_is_named_with_its_numbers(saved, plain):
     ):
         load(pixels | below("1"))
     pixels = {"pixel_mean": torch.tensor([127.5, 51, 255]), "pixel_std": torch.full((3,), 51)}
-    with pytest.raises(
-        CheckpointError, match=r"from 0 to 255, that is --set mean=0\.5,0\.2,1 --set std=0\.2,0\.2,0\.2 "
-    ):
+    with pytest.raises(CheckpointError, match=r"from 0 to 255, give --set mean=0\.5,0\.2,1 --set std=0\.2,0\.2,0\.2 "):
         load(pixels | below("net"))
     no_trace = load(below("1"))
     assert same_weights(no_trace.model, plain)
