@@ -191,7 +191,7 @@ class Server(uvicorn.Server):
         _exit_after(END_S, 0)  # closing the event loop waits for every thread
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Close the port once nobody waits there: the system would reset connections that it has taken already."""
+        """Take the connections that wait at the port, then close it. The system would reset those left there."""
         waiting, until = select.poll(), time.monotonic() + LET_IN_S
         for listening in sockets or []:
             waiting.register(listening, select.POLLIN)

@@ -129,8 +129,10 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _request_comes(self) -> bool:
         """Whether a request has begun to arrive, be it not read yet."""
-        if self._in_message or self.transport.is_closing():
-            return self._in_message
+        if self._in_message:
+            return True
+        if self.transport.is_closing():
+            return False
         unread = select.poll()
         unread.register(self.transport.get_extra_info("socket"), select.POLLIN)
         return bool(unread.poll(0))

@@ -132,11 +132,13 @@ def _from_csv(text: str) -> list[str]:
     if "label" not in columns:
         raise ValueError(f"its first line is {', '.join(columns) or 'empty'}, and no column is called label")
     table = [*rows]
-    if "index" in columns:
-        return _in_order((row[columns["index"]], row[columns["label"]] or "") for row in table)
-    for name in columns.keys() - {"label"}:
-        _check_order(f"the column {name}", [row[columns[name]] or "" for row in table])
-    return [row[columns["label"]] or "" for row in table]
+    cells = {name: [row[column] or "" for row in table] for name, column in columns.items()}
+    labels = cells.pop("label")
+    if "index" in cells:
+        return _in_order(zip(cells["index"], labels, strict=True))
+    for name, numbers in cells.items():
+        _check_order(f"the column {name}", numbers)
+    return labels
 
 
 def _check_order(what: str, numbers: Sequence[str]) -> None:

@@ -34,7 +34,7 @@ PUBLISHED = {
     (192, 12): 3, (384, 12): 6, (512, 12): 8, (768, 12): 12, (1024, 24): 16, (1280, 32): 16, (1536, 40): 24,
     (384, 36): 6, (768, 36): 12, (1280, 52): 16,  # of DeiT III alone: models_v2.py
 }  # fmt: skip
-MOCO_V3 = {(384, 12): 12}  # where its networks have other heads: facebookresearch/moco-v3, vits.py and issue #7
+OF_MOCO_V3 = (384, 12)  # whose heads differ: 12 in facebookresearch/moco-v3, vits.py and issue #7
 
 
 class Member(NamedTuple):
@@ -162,10 +162,10 @@ def _heads(source: Source, facts: Facts, *, width: int, depth: int) -> int:
     if dinov3.PERIODS in source:  # two numbers of a head's width have two coordinates
         return facts.resolve("heads", width // (4 * source.shape(dinov3.PERIODS)[0]), f"number of {dinov3.PERIODS}")
     known = PUBLISHED.get((width, depth))
-    if known and (of_moco := MOCO_V3.get((width, depth))) and _has_fixed_positions(source):
+    if (width, depth) == OF_MOCO_V3 and _has_fixed_positions(source):
         why = (
-            f"the positions are fixed sines, as in MoCo v3, whose network of this size has {of_moco} heads; others of "
-            f"this size have {known}. Give the number, as in this example"
+            "the positions are fixed sines, as in MoCo v3, whose network of this size has 12 heads; others of this "
+            f"size have {known}. Give the number, as in this example"
         )
         return int(facts.need({"heads": known}, why=why)[0])
     return resolve_heads(facts, known, f"all published models of width {width} with {depth} blocks", width=width)
