@@ -94,8 +94,44 @@ def test_fixed_positions_of_a_small_network_leave_open_whose_heads_it_has(saved)
     fixed = torch.cat([torch.zeros(1, 1, 384), learned[:, 1:]], 1)
     assert describe_checkpoint(saved(deit=of_size(384, 12, pos_embed=learned))).config.heads == 6
     of_moco = saved(deit=of_size(384, 12, pos_embed=fixed))
-    assert "MoCo v3, whose network of this size has 12 heads" in describe_checkpoint(of_moco).problems[0]
+    assert "MoCo v3 and MAE-Lite, whose networks of this size have 12 heads" in describe_checkpoint(of_moco).problems[0]
     assert describe_checkpoint(of_moco, overrides={"heads": "12"}).config.heads == 12
+    tower = {f"module.visual.{name}": tensor for name, tensor in of_size(384, 12)["model"].items()}
+    (problem,) = describe_checkpoint(saved(deit={"state_dict": without_head(tower)})).problems
+    assert "the network is an image tower, and SLIP's of this size have 12 heads" in problem
+
+
+def without_head(state):
+    return {name: tensor for name, tensor in state.items() if "head." not in name}
+
+
+def test_moco_v3_is_known_by_its_arch_and_its_positions(saved):
+    """moco-v3 main_lincls.py: Resize(256), which is bilinear, and CenterCrop(224)."""
+    table = torch.cat([torch.zeros(1, 1, 384), torch.ones(1, 56**2, 384)], 1)
+    state = {f"module.{name}": tensor for name, tensor in of_size(384, 12, pos_embed=table)["model"].items()}
+    description = describe_checkpoint(saved(moco={"arch": "vit_small", "state_dict": state}))
+    assert (description.architecture, description.config.heads, description.config.pool) == ("MoCo v3", 12, "cls")
+    recipe = description.preprocessing
+    assert (recipe.size, recipe.resize_size, recipe.interpolation) == ((224, 224), (256, 256), "bilinear")
+
+
+def test_a_head_of_more_vectors_than_any_published_one_has_a_person_asked(saved):
+    state = state_of("deit/checkpoint.pth") | {"head.weight": torch.zeros(6, 48)}
+    (problem,) = describe_checkpoint(saved(deit={"model": state}), overrides=HEADS).problems
+    assert problem.startswith("the head reads 48 numbers, 2 times the width, as no published head of DeiT: ")
+    assert describe_checkpoint(saved(deit={"model": state}), overrides=HEADS | {"pool": "cls"}).config.head_layers == 2
+
+
+def test_the_layer_before_the_head_in_timm_until_0_5(saved):
+    """timm vision_transformer.py, release 0.4.12: pre_logits is a linear layer and tanh."""
+    state = state_of("deit/checkpoint.pth")
+    hidden = torch.nn.Linear(24, 24)
+    more = {f"pre_logits.fc.{name}": tensor.detach() for name, tensor in hidden.named_parameters()}
+    images = torch.randn(2, 3, 16, 16)
+    plain = load_checkpoint(saved(deit={"model": state}), overrides=HEADS).model
+    right = plain.head(hidden(plain.read(plain.encode(images))).tanh())
+    checkpoint = load_checkpoint(saved(deit={"model": state | more}), overrides=HEADS)
+    torch.testing.assert_close(checkpoint.model(images), right)
 
 
 @pytest.mark.parametrize(
