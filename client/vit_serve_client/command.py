@@ -35,8 +35,10 @@ HINTS = {
 
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
+    made = [copies[1] for copies in (options.least_sure, options.least_familiar) if copies]
+    made += [options.maps] if options.maps else []
     try:
-        images = _of_part(image_files(options.images, stdin=sys.stdin.buffer), *options.part)
+        images = _of_part(image_files(options.images, stdin=sys.stdin.buffer, made=made), *options.part)
         for path in filter(parquet.is_wanted, (options.out, options.embeddings)):
             parquet.check(path, images)
         output = Output(options.out, no_formulas=options.no_formulas)

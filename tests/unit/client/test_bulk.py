@@ -466,6 +466,15 @@ def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service,
     assert {path.name for path in folder.rglob("*.png")} == {f"{name}.png" for name in named(images)}
 
 
+@pytest.mark.parametrize("option", [["--maps"], ["--least-sure", "2"]])
+def test_the_same_command_again_does_not_send_what_it_made_among_the_images(service, images, option):
+    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+    service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
+    expected = named(images)
+    for _ in range(2):
+        assert run(service, images, *option, str(images / "made")) == (0, expected)
+
+
 @pytest.mark.parametrize("option", ["--embeddings", "--maps"])
 @pytest.mark.parametrize("made", [False, True])
 def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option, made):
