@@ -58,6 +58,14 @@ def test_a_name_does_not_move_the_cursor():
         main(["http://s", "\x1b[2J\n"])
 
 
+def test_it_starts_without_fcntl():
+    program = "import sys; sys.modules['fcntl'] = None; from vit_serve_client.command import main; main(['--help'])"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="client")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: vit-serve-client")
+
+
 def test_ctrl_c_while_it_is_imported_is_one_line():
     """As what is imported catches KeyboardInterrupt here, libraries may."""
     program = """
