@@ -70,17 +70,20 @@ class Bulk:
         """
         pool = ThreadPoolExecutor(concurrency)
         tasks: deque[Future[dict[str, Answer]]] = deque()
+        recording = False
         try:
             tasks.extend(pool.submit(self._send, part) for part in _parts(images))
             while tasks:
                 results = tasks[0].result()
+                recording = True
                 tasks.popleft()
                 for image, result in results.items():
                     record(image, result)
+                recording = False
         except BaseException as error:
             self._ended.set()
             pool.shutdown(wait=not isinstance(error, KeyboardInterrupt), cancel_futures=True)
-            if not isinstance(error, OSError):  # as by a full disk
+            if not recording and not isinstance(error, OSError):  # what follows half a record would not fit it
                 for task in tasks:
                     if task.done() and not task.cancelled() and not task.exception():
                         for image, result in task.result().items():

@@ -107,6 +107,28 @@ def test_results_stand_in_the_order_of_the_images_and_none_is_lost_if_the_run_en
     assert [*run(service, images)[1]] == [f"{i}.png" for i in range(10)]
 
 
+def test_nothing_is_recorded_after_a_record_that_was_cut_short(service, images):
+    """As by Ctrl-C between the embedding of an image and its row: the next embedding would be taken for this one."""
+    last, recorded = Event(), []
+
+    def outcome(image):
+        if image == b"9.png":
+            last.set()
+        return service.result(image)
+
+    def record(image, _):
+        assert last.wait(60)
+        recorded.append(image)
+        raise GivenUp
+
+    service.answers["/classify"] = outcome
+    names = [str(images / f"{i}.png") for i in range(10)]
+    with Client(service.url) as client, pytest.raises(GivenUp):
+        bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embedding=False)
+        bulk.run(names, record, concurrency=2)
+    assert recorded == names[:1]
+
+
 def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_path, capsys):
     service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
 
