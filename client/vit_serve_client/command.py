@@ -6,7 +6,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from heapq import nsmallest
 from pathlib import Path
@@ -71,7 +71,8 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
     mirrors = [mirror for mirror in (maps, embeddings) if mirror]
     for mirror in mirrors:
         _check(mirror, output, images)
-    with Client(options.server, key=options.key, deadline_s=max(options.patience, LEAST_S)) as client:
+    deadline_s = max(options.patience, LEAST_S)
+    with Client(options.server, key=options.key, deadline_s=deadline_s) as client, ExitStack() as stack:
         bulk = Bulk(
             client,
             patience_s=options.patience,
@@ -94,7 +95,7 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
                 raise OtherRun(f"{option} is for models that know their images, and this one does not")
         output.begin(bulk.model, labels=max(1, min(options.top_k, len(manifest.labels))))
         if in_one_file:
-            vectors = Vectors(options.embeddings, length=manifest.features)
+            vectors = stack.enter_context(closing(Vectors(options.embeddings, length=manifest.features)))
             vectors.begin(output.named())
         for mirror in mirrors:
             mirror.folder.mkdir(parents=True, exist_ok=True)
