@@ -39,7 +39,10 @@ def main(arguments: list[str]) -> int:
     made += [options.maps] if options.maps else []
     try:
         images = _of_part(image_files(options.images, stdin=sys.stdin.buffer, made=made), *options.part)
-        for path in filter(parquet.is_wanted, (options.out, options.embeddings)):
+        places = [path for path in (options.out, options.embeddings) if path]
+        if len({os.path.realpath(path) for path in places}) < len(places):
+            raise ValueError(f"{options.out} cannot have both labels and embeddings: give another --embeddings")
+        for path in filter(parquet.is_wanted, places):
             parquet.check(path, images)
         output = Output(options.out, no_formulas=options.no_formulas)
     except (OSError, ValueError) as error:
