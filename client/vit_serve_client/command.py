@@ -12,7 +12,7 @@ from heapq import nsmallest
 from pathlib import Path
 
 from vit_serve_client import parquet
-from vit_serve_client.bulk import Bulk, GivenUp
+from vit_serve_client.bulk import Bulk, GivenUp, failed
 from vit_serve_client.client import Answer, Client, ServiceProblem
 from vit_serve_client.files import base, image_files
 from vit_serve_client.mirror import Mirror
@@ -107,10 +107,10 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             with Progress(len(images), done=len(images) - len(left)) as progress:
 
                 def record(image: str, result: Answer) -> None:
+                    if embeddings and not result.error and not embeddings.write(image, npy(result.embedding)):
+                        result = failed("No embedding", "Its embedding would have too long a name.")
                     if result.error:
                         tell(f"{image}: {result.error.detail}")
-                    elif embeddings:
-                        embeddings.write(image, npy(result.embedding))
                     elif vectors:
                         vectors.write(image, result.embedding)
                     if not result.error or result.error.status in LASTING:

@@ -525,6 +525,19 @@ def test_the_same_command_again_does_not_send_what_it_made_among_the_images(serv
         assert run(service, images, *option, str(images / "made")) == (0, expected)
 
 
+@pytest.mark.parametrize(("option", "what"), [("--embeddings", "embedding"), ("--maps", "heatmap")])
+def test_a_name_that_is_too_long_for_a_heatmap_or_an_embedding_stops_nothing(service, images, capsys, option, what):
+    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+    service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
+    expected = named(images)
+    long = images / f"{'0' * 250}.png"
+    long.touch()
+    folder = images.parent / "folder"
+    assert run(service, images, option, str(folder)) == (1, expected)
+    assert f"{long}: Its {what} would have too long a name.\n" in capsys.readouterr().err
+    assert {path.stem for path in folder.rglob("*.*")} == {*expected}
+
+
 @pytest.mark.parametrize("option", ["--embeddings", "--maps"])
 @pytest.mark.parametrize("made", [False, True])
 def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option, made):
