@@ -350,6 +350,13 @@ def test_an_id_is_one_part_of_a_path(service):
         assert client.attention("../x?\n\ud800") == b"drawn"
 
 
+def test_a_file_is_sent_whatever_its_name(service, tmp_path):
+    path = tmp_path / os.fsdecode("é.png".encode("latin-1"))
+    path.write_bytes(b"image")
+    with Client(service.url) as client:
+        assert client.classify(path).predictions[0].label == "image"
+
+
 @pytest.mark.parametrize("part", [b" ", bytes(2**20)])
 def test_an_answer_without_an_end_is_left(service, monkeypatch, part):
     threads = threading.active_count()
