@@ -74,6 +74,8 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
     mirrors = [mirror for mirror in (maps, embeddings) if mirror]
     for mirror in mirrors:
         _check(mirror, output, images)
+    for _, folder in filter(None, (options.least_sure, options.least_familiar)):
+        _check_places(Mirror(folder, root, ""), images)
     deadline_s = max(options.patience, LEAST_S)
     with Client(options.server, key=options.key, deadline_s=deadline_s) as client, ExitStack() as stack:
         bulk = Bulk(
@@ -140,10 +142,15 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
 
 
 def _check(mirror: Mirror, output: Output, images: list[str]) -> None:
-    """Raises OtherRun unless it has the files of earlier runs, and a place for each image."""
+    """Raises OtherRun unless it has the files of earlier runs, and as _check_places."""
     if not all(mirror.path(image).exists() for image in output.named()):
         raise OtherRun(f"the output has images that {mirror.folder} does not have: give another --out")
-    if pair := mirror.pair([*output.best, *images]):
+    _check_places(mirror, [*output.best, *images])
+
+
+def _check_places(mirror: Mirror, images: list[str]) -> None:
+    """Raises OtherRun unless each image has a place of its own."""
+    if pair := mirror.pair(images):
         raise OtherRun(f"{' and '.join(pair)} would have the same file in {mirror.folder}: send them in two runs")
 
 

@@ -632,11 +632,11 @@ def test_heatmaps_stay_in_their_folder(base, image, expected):
     assert Mirror(Path("maps"), Path(base), ".png").path(image) == Path("maps", expected)
 
 
-@pytest.mark.parametrize("option", ["--maps", "--embeddings"])
+@pytest.mark.parametrize("option", [["--maps"], ["--embeddings"], ["--least-sure", "2"], ["--least-familiar", "2"]])
 def test_two_images_do_not_get_one_file(service, images, tmp_path, option):
     same = str(images / "x" / ".." / "3.png")
     (images / "x").mkdir()
     (images / "x" / "3.png").touch()
     with pytest.raises(SystemExit, match=r"3.png would have the same file in .*folder: send them in two runs"):
-        main([service.url, str(images), same, option, str(tmp_path / "folder")])
+        main([service.url, str(images), same, *option, str(tmp_path / "folder")])
     assert service.asked == []
