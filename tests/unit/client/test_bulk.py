@@ -125,9 +125,10 @@ def test_nothing_is_recorded_after_a_record_that_was_cut_short(service, images):
 
     service.answers["/classify"] = outcome
     names = [str(images / f"{i}.png") for i in range(10)]
-    with Client(service.url) as client, pytest.raises(GivenUp):
+    with Client(service.url) as client:
         bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embedding=False)
-        bulk.run(names, record, concurrency=2)
+        with pytest.raises(GivenUp):
+            bulk.run(names, record, concurrency=2)
     assert recorded == names[:1]
 
 
