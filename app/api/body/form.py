@@ -5,6 +5,7 @@ those that some clients give a name of a file. Writes nothing to disk.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
+from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from typing import Any
 from urllib.parse import unquote
@@ -177,5 +178,5 @@ class _FormParser(MultiPartParser):
 def _decoded(name: str) -> str:
     try:
         return str(make_header(decode_header(name)))
-    except ValueError:
+    except (ValueError, HeaderParseError):
         return name

@@ -245,6 +245,8 @@ def test_a_broken_form_is_refused(name):
         ("filename=\"=?utf-8?B?5pelLmpwZw==?=\"; filename*=utf-8''%E6%97%A5.jpg", "日.jpg"),  # .NET
         ('filename="=?UTF-8?B?5pelLmpwZw==?="', "日.jpg"),
         ('filename="=?punycode?B?5pelLmpwZw==?="', "=?punycode?B?5pelLmpwZw==?="),
+        ('filename="=?utf-8?B?a?="', "=?utf-8?B?a?="),  # base64 of no length
+        ('filename="=?utf-8?B?/w==?="', "=?utf-8?B?/w==?="),  # not UTF-8
         (f'filename="{"x" * 4000}"', "x" * 4000),
     ],
 )
