@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
@@ -131,6 +132,16 @@ def test_a_form_arrives_in_pieces_and_an_image_may_contain_what_looks_like_a_bou
     body = field(b"hello") + file(b"first") + file(image) + END
     pieces = [body[start : start + size] for start in range(0, len(body), size)]
     assert read(*pieces, content_type=FORM) == [b"first", image]
+
+
+def test_a_field_left_blank_is_not_given():
+    """A browser sends every text field of a form, and FastAPI takes them so too. A blank name in a query is a value."""
+    blank = field(b"", name="top_k") + part(b"", 'name="attention"; filename="attention"')
+    assert received(blank + file(b"x") + END, content_type=FORM, query=b"note=a")[1] == Parameters(note="a")
+    with pytest.raises(InvalidParameter, match=r"^topk is not a parameter"):
+        received(field(b"", name="topk") + file(b"x") + END, content_type=FORM)
+    with pytest.raises(RequestValidationError):
+        received(file(b"x") + END, content_type=FORM, query=b"top_k=")
 
 
 def test_a_large_image_stays_in_memory(monkeypatch):
