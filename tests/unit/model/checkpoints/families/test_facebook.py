@@ -122,6 +122,35 @@ def test_a_head_of_more_vectors_than_any_published_one_has_a_person_asked(saved)
     assert describe_checkpoint(saved(deit={"model": state}), overrides=HEADS | {"pool": "cls"}).config.head_layers == 2
 
 
+def test_the_batch_norm_of_maes_linear_probe_is_a_part_of_its_head(saved):
+    """mae main_linprobe.py: nn.Sequential(BatchNorm1d(width, affine=False, eps=1e-6), head)."""
+    state = without_head(state_of("deit/checkpoint.pth"))
+    norm, head = torch.nn.BatchNorm1d(24, affine=False, eps=1e-6).eval(), torch.nn.Linear(24, 6)
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(1e-5, 1e-3)
+    probe = {f"head.{name}": tensor for name, tensor in torch.nn.Sequential(norm, head).state_dict().items()}
+    arguments = argparse.Namespace(blr=0.1, nb_classes=6, global_pool=False)
+    file = saved(mae={"model": state | probe, "args": arguments})
+    checkpoint = load_checkpoint(file, overrides=HEADS)
+    network = checkpoint.model
+    images = torch.randn(2, 3, 16, 16)
+    right = head(norm(network.read(network.encode(images))))
+    torch.testing.assert_close(network(images), right)
+    assert (checkpoint.architecture, checkpoint.origins["batch_norm_eps"]) == ("MAE", "mae main_linprobe.py")
+    affine = torch.nn.BatchNorm1d(24).eval()
+    torch.nn.init.normal_(affine.weight)
+    torch.nn.init.normal_(affine.bias)
+    affine.running_mean.normal_()
+    probe = {f"head.{name}": tensor for name, tensor in torch.nn.Sequential(affine, head).state_dict().items()}
+    file = saved(mae={"model": state | probe})
+    (problem,) = describe_checkpoint(file, overrides=HEADS).problems
+    assert problem.startswith(
+        "no file says the eps of the batch norm of head.0.running_mean: PyTorch's is 1e-05, MAE's"
+    )
+    network = load_checkpoint(file, overrides=HEADS | {"batch_norm_eps": "1e-5"}).model
+    torch.testing.assert_close(network(images), head(affine(network.read(network.encode(images)))))
+
+
 def test_the_layer_before_the_head_in_timm_until_0_5(saved):
     """timm vision_transformer.py, release 0.4.12: pre_logits is a linear layer and tanh."""
     state = state_of("deit/checkpoint.pth")
