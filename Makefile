@@ -153,12 +153,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve $(VENV)/.export
 
-$(VENV)/.loadgen: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group loadgen
-	touch $@
-
-$(VENV)/.fuzz: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group fuzz
+$(VENV)/.loadgen $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group $*
 	touch $@
 
 $(PARITY)/.peers: pyproject.toml constraints.txt

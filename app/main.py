@@ -78,7 +78,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     manifest = bundle.manifest
     check_root_path(settings.root_path, paths=[route.path for router in ROUTERS for route in router.routes])
     records = RecordFormat.of(bundle)
-    store = open_store(settings=settings, namespace=records.name, metrics=metrics)
+    store = open_store(settings=settings, namespace=records.name, least_bytes=records.least_bytes, metrics=metrics)
     scoring = Scoring.of(manifest)
     cpu_pool = ThreadPoolExecutor(
         settings.drawing_threads or max(allowed_cores(), 2),

@@ -1,7 +1,6 @@
 """Checkpoint to bundle: trace, check and describe in a temporary folder, then move that folder into place."""
 
 import dataclasses
-import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,7 @@ from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import Images, drawn_images
 from export.known_answer import known_answer
+from export.messages import warn
 from export.onnx_file import cast_apart, externalise, part
 from export.parity import check_parity
 from export.pictures.model_pictures import model_pictures
@@ -105,6 +105,8 @@ def _fill(
             images = drawn_images(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
     model = model_for(checkpoint, precision, None if images is None else images.ranges)
     engine, shapes = write_graphs(folder, model, checkpoint, precision)
+    if precision in ("bf16", "fp16") and engine.computes_in != precision:
+        warn(f"This processor computes {precision} in {engine.computes_in}: the figures are of rounded weights alone.")
     both = of_both(checkpoint, images, engine) if images else None
     answered = answers(both, images) if both and images and checkpoint.config.num_classes else None
     alike = likeness(both, images) if both and images and not checkpoint.config.num_classes else None
@@ -190,7 +192,7 @@ def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -
     if answered.guess and required:
         raise Uncalibrated(answered.guess)
     for warning in filter(None, (answered.guess, doubt)):
-        print(f"Warning: {warning}.", file=sys.stderr)  # noqa: T201
+        warn(f"Warning: {warning}.")
     if checkpoint.score != "softmax" or answered.guess:
         return None
     try:
@@ -198,11 +200,8 @@ def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -
     except Uncalibrated as reason:
         if required:
             raise
-        print(f"Calibration is not measured: {reason}.", file=sys.stderr)  # noqa: T201
+        warn(f"Calibration is not measured: {reason}.")
         return None
     if is_far(found.temperature):
-        print(  # noqa: T201
-            f"Warning: a temperature of {found.temperature:.3g} is far from 1: some of these labels may be wrong.",
-            file=sys.stderr,
-        )
+        warn(f"Warning: a temperature of {found.temperature:.3g} is far from 1: some of these labels may be wrong.")
     return found

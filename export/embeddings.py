@@ -27,10 +27,10 @@ def likeness(both: Both, images: Images) -> Likeness:
         ranges=len(images.ranges),
         cosine_mean=cosines.mean().item(),
         cosine_least=cosines.min().item(),
-        neighbours=(_nearest(exact) == _nearest(lean)).double().mean().item(),
+        neighbours=(nearest(exact) == nearest(lean)).double().mean().item(),
     )
 
 
-def _nearest(directions: Tensor) -> Tensor:
+def nearest(directions: Tensor) -> Tensor:
     """The place of the nearest other image of each, (N,)."""
     return (directions @ directions.T).fill_diagonal_(-2).argmax(1)

@@ -1,6 +1,5 @@
 """The images that a bundle knows, so that the service can tell how familiar another one is."""
 
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +13,7 @@ from app.inference.engine import Engine
 from app.inference.familiarity import Familiarity
 from export.agreement import BATCH, Both
 from export.images import Images
+from export.messages import warn
 from model.checkpoints.checkpoint import Checkpoint, KnownImages
 
 AS_LEARNED: tuple[Precision, ...] = ("fp32", "fp16")  # whose embeddings are those of PyTorch but for rounding
@@ -68,4 +68,4 @@ def _classes(checkpoint: Checkpoint, known: KnownImages) -> npt.NDArray[np.int64
 
 
 def _say(reason: str) -> None:
-    print(f"Familiarity is not measured: {reason}.", file=sys.stderr)  # noqa: T201
+    warn(f"Familiarity is not measured: {reason}.")

@@ -1,6 +1,5 @@
 """A person's own images: read from a folder, and prepared by the service's own code."""
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from app.settings import Settings
 from export.folder_labels import BY_NUMBER, folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
+from export.messages import warn
 from export.place import check_pictures
 from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint, first_few
@@ -54,7 +54,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
     for path, reason in (repeated | unread).items():
-        print(f"{path} is skipped: {reason}", file=sys.stderr)  # noqa: T201
+        warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     names: list[str] = []  # of the folders in which they are
@@ -63,7 +63,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
     for file, image in decoded(chosen, spec):
         if isinstance(image, str):
-            print(f"{file} is skipped: {image}", file=sys.stderr)  # noqa: T201
+            warn(f"{file} is skipped: {image}")
             continue
         pixels.append(image)
         names.append(parts[file][0])
@@ -72,10 +72,9 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
         )
     if len(pixels) < ENOUGH:
-        print(  # noqa: T201
+        warn(
             f"Warning: {len(pixels)} images are few: ranges may be too narrow, and figures say little. Take at least "
-            f"{ENOUGH}, better a few hundred.",
-            file=sys.stderr,
+            f"{ENOUGH}, better a few hundred."
         )
     ranges = min(MOST_RANGES, max(len(pixels) // RANGES_SHARE, min(ENOUGH_RANGES, len(pixels) // 2)))
     indices = orders(folders, len(checkpoint.labels)) if labels and labels.by == "index" else {}

@@ -49,8 +49,7 @@ def orders(folders: Collection[str], classes: int) -> dict[str, dict[str, int]]:
     """The index of the class by the name of a folder, in each order that classes called by numbers may have.
 
     Class 2 of twelve is the folder "10" for torchvision, which sorts names as text, and "2" for timm. The numbers may
-    begin at 1. Orders that agree for these folders are one. There is none if a folder
-    is not a number, or not a class.
+    begin at 1. Orders that agree for these folders are one. There is none if a folder is not a number, or not a class.
     """
     if not folders or not all(name.isascii() and name.isdecimal() for name in folders):
         return {}

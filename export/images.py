@@ -29,9 +29,8 @@ class Images:
     ranges: Pixels  # from which ranges are taken; none of them is judged
     judged: Pixels  # on which answers are compared, in no order of labels
     labels: npt.NDArray[np.int64] | None  # index of the label of each judged image
-    orders: dict[str, npt.NDArray[np.int64]] = field(
-        default_factory=dict
-    )  # labels in each order of classes, if a guess
+    # Labels in each order of classes, if a guess.
+    orders: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     summary: str = ""  # how many there are, for a person
     unlabelled: str = ""  # why there are no labels, where folders may have been meant so
 

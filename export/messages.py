@@ -11,11 +11,15 @@ VARIABLES = (
     *("checkpoint", "out", "labels", "prompt", "precision", "image-size", "pictures"),
     *("images", "method", "from-scratch"),
 )
-OPTION = re.compile(r"--([a-z-]+)( [^-\s]([^\s:]*[^\s:,;.])?)?")  # and its value, if it has one
+OPTION = re.compile(r"(?<![\w.])--([a-z-]+)( [^-\s]([^\s:]*[^\s:,;.])?)?")  # and its value, if it has one
 
 
 def tell(sentence: str) -> None:
     print(worded(sentence))  # noqa: T201
+
+
+def warn(sentence: str) -> None:
+    print(worded(sentence), file=sys.stderr)  # noqa: T201
 
 
 def stop(sentence: str) -> NoReturn:

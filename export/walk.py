@@ -15,6 +15,7 @@ SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", "
 MOST = 5_000_000  # files and folders
 DEEPEST = 64  # folders below the first
 LARGEST = 2**29  # bytes; 50 million pixels, which is all that the service decodes, take less in any format
+OF_SYSTEMS = {"@eaDir", "#recycle", "$RECYCLE.BIN"}  # thumbnails and deleted files, of Synology's and Windows
 KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
@@ -25,7 +26,7 @@ class Walk(NamedTuple):
 
 
 def walk(folder: Path) -> Walk:
-    """What is in `folder` and in folders below it; hidden files and folders are left out.
+    """What is in `folder` and in folders below it; hidden files and folders, and OF_SYSTEMS, are left out.
 
     Every real folder is read once: at its own place, or else at the first link to it in the order of names. A link that
     leads to a folder around it is not followed. Raises ValueError for more than MOST files and folders, or for folders
@@ -48,7 +49,7 @@ def walk(folder: Path) -> Walk:
             if first:
                 repeated[Path(place)] = f"it is the folder {first}, which is read already"
             for entry in entries:
-                if entry.name.startswith("."):
+                if entry.name.startswith(".") or entry.name in OF_SYSTEMS:
                     continue
                 if entry.is_dir(follow_symlinks=False):
                     to_read.append(entry.path)

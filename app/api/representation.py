@@ -27,11 +27,12 @@ def preferred_format(accept: Iterable[str], *, among: Iterable[Format]) -> Forma
         weights[media_range] = float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0
 
     def weight(kind: Format) -> tuple[float, int]:
-        """Of two formats with one quality, the one that is named more exactly goes first."""
+        """Of two formats with one quality, the one that is named more exactly goes first; of two refused ones, last."""
         media_type = MEDIA_TYPES[kind]
         ranges = ("*/*", f"{media_type.split('/')[0]}/*", media_type)
         exactness = max((place for place, r in enumerate(ranges) if r in weights), default=0)
-        return weights.get(ranges[exactness], 0.0), exactness
+        quality = weights.get(ranges[exactness], 0.0)
+        return quality, exactness if quality else -exactness
 
     return max(among, key=weight)
 

@@ -22,6 +22,10 @@ class Bodies:
 
     def __init__(self, *, settings: Settings) -> None:
         self.settings = settings
+        together = settings.max_bodies_bytes
+        alone = max(int(SHARE_OF_LARGE * together), min(SMALL_BYTES, together))  # what an idle service has room for
+        limits = (settings.max_upload_bytes, "VIT_MAX_UPLOAD_BYTES"), (alone, "VIT_MAX_BODIES_BYTES")
+        self.max_bytes, self._limited_by = min(limits)  # of one body
         self.bytes_in_work = 0
         self.arriving: set[Body] = set()
 
@@ -31,7 +35,7 @@ class Bodies:
         if request.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise UnsupportedEncoding("Send the body without a content encoding.")
         declared = request.headers.get("Content-Length", "").lstrip("0")  # int() refuses thousands of digits
-        if declared.isdecimal() and int(declared) > self.settings.max_upload_bytes:
+        if declared.isdecimal() and int(declared) > self.max_bytes:
             raise self.too_large()
 
     def make_room(self, body: "Body") -> None:
@@ -49,7 +53,7 @@ class Bodies:
             payer.refuse(Overloaded("The service is receiving too many bytes. Send this request again in a moment."))
 
     def too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(f"The request body exceeds {self.settings.max_upload_bytes} bytes (VIT_MAX_UPLOAD_BYTES).")
+        return BodyTooLarge(f"The request body exceeds {self.max_bytes} bytes ({self._limited_by}).")
 
 
 class Body:
@@ -110,7 +114,7 @@ class Body:
         size = len(message.get("body", b""))
         self.received += size
         self._bodies.bytes_in_work += size
-        if self.received > self._bodies.settings.max_upload_bytes:
+        if self.received > self._bodies.max_bytes:
             self._refusal = self._bodies.too_large()
         else:
             self._bodies.make_room(self)

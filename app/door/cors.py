@@ -12,8 +12,8 @@ from starlette.responses import Response
 
 ANY = "*"
 METHODS = "GET, HEAD, POST"
-ALLOWED_HEADERS = (
-    "Accept, Authorization, Content-Type, If-None-Match, Inference-Header-Content-Length, traceparent, tracestate, "
+ALLOWED_HEADERS = (  # * is all but Authorization, also those that libraries add; old browsers need the names
+    "*, Accept, Authorization, Content-Type, If-None-Match, Inference-Header-Content-Length, traceparent, tracestate, "
     "X-API-Key, X-Request-ID, X-Request-Timeout"
 )
 EXPOSED_HEADERS = (  # beside those that browsers always show

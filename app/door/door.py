@@ -75,6 +75,8 @@ class Door:
             if scope["method"] == "POST" and upload_route(path):
                 await body.arrive()
             inner = {**scope, "root_path": root_path, "path": root_path + path}  # as ASGI has it
+            # Files are small, and Starlette refuses ranges that are to be ignored (RFC 9110, 14.2), in plain text.
+            inner["headers"] = [(name, value) for name, value in scope["headers"] if name != b"range"]
             if scope["method"] == "HEAD":  # what is below answers as to GET, and the server sends no body
                 inner["method"] = "GET"
             try:

@@ -37,6 +37,8 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     """
     raw_mode = _raw_mode(image)
     image.load()
+    # A text of a PNG may have any name, also that of what Pillow reads.
+    image.info = {name: value for name, value in image.info.items() if not isinstance(value, str)}
     turn = _TURNS.get(_orientation(image))
     rgb = _to_rgb(image, raw_mode)
     if turn is not None:

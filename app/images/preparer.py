@@ -29,7 +29,7 @@ class Preparer:
         try:
             answer = self.prepare(data, thumbnail=thumbnail, even_large=even_large)
         except (UnsupportedType, UnusableImage, LargeImage) as error:
-            answer = error
+            answer = error.with_traceback(None)  # a traceback keeps the image until garbage is collected
         except MemoryError:
             answer = UnusableImage("Decoding this image takes too much memory.")
         return b"".join(pack_answer(answer))

@@ -74,6 +74,7 @@ class Chosen(BaseModel):
     layer: Layer
     head: Head
     label: str | None = None  # of evidence, positive or not
+    index: int | None = None  # of the label, whose name others may have too
     against: str | None = None  # of the same: the label that was subtracted
     recipe: str  # how the numbers were made, in words
 
@@ -162,8 +163,9 @@ def classes_for(choice: Choice, labels: tuple[str, ...], likely: Sequence[int]) 
 
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     k = find_class(maps, manifest.labels, choice.label)
-    label, against = manifest.labels[maps.classes[k]], None
-    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[maps.classes[k]])
+    index, against = int(maps.classes[k]), None
+    label = manifest.labels[index]
+    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[index])
     recipe = f"direct contribution of each token to the logit of {label}"
     siblings = maps.evidence  # all labels, so that they can be compared too
     if choice.against is not None:
@@ -185,7 +187,9 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     row, of_layer = _one_of(tokens, layer, axis="layer")
     recipe += f", through the heads' values, {of_layer}"
     siblings = np.concatenate([siblings, siblings.sum(axis=-2, keepdims=True)], axis=-2)
-    chosen = Chosen(method=choice.method, layer=layer, head="sum", label=label, against=against, recipe=recipe)
+    chosen = Chosen(
+        method=choice.method, layer=layer, head="sum", label=label, index=index, against=against, recipe=recipe
+    )
     return _map(row, siblings, manifest, chosen, receipt=receipt)
 
 

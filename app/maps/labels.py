@@ -17,7 +17,8 @@ def find_index(maps: Maps, labels: tuple[str, ...], text: str | None) -> int:
 
 
 def index_of(text: str, labels: tuple[str, ...], likely: Sequence[int]) -> int:
-    """The index of a label. A name goes before an index, and of equal names the most `likely` one.
+    """The index of a label. A name goes before an index, and of equal names the first that is `likely`, else the
+    first.
 
     Raises InvalidParameter for a label that the model does not have.
     """

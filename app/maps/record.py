@@ -95,6 +95,12 @@ class RecordFormat:
         """K, the number of classes with evidence."""
         return self.shapes["classes"][0]
 
+    @property
+    def least_bytes(self) -> int:
+        """What an image and its maps take at least: the pixels and the numbers, without the thumbnail."""
+        numbers = (math.prod(shape) * np.dtype(_dtype(name)).itemsize for name, shape in self.shapes.items())
+        return 3 * math.prod(self.size) + sum(numbers)
+
     @classmethod
     def of(cls, bundle: Bundle) -> Self:
         manifest = bundle.manifest

@@ -59,7 +59,7 @@ async function main() {
 
   function label(id, predictions, file = "") {
     labelled = id;
-    const likely = [...predictions].sort((a, b) => b.score - a.score); // a report has its own label first
+    const likely = [...predictions].sort((a, b) => b.score - a.score); // those of a report are in the order of the POST
     labels.show(likely, file);
     controls.likely = likely;
   }

@@ -28,7 +28,7 @@ from app.stores.name_server import NameServer
 from app.stores.redis_failures import (
     CAUSES,
     CLOSED,
-    NO_DATABASE,
+    ERRORS,
     PASSWORD,
     REFUSALS,
     REFUSED,
@@ -202,8 +202,9 @@ def explain(error: Exception) -> Failure:
         word = error.status_code or str(error).partition(" ")[0]
         if word in REFUSALS:
             return REFUSALS[word]
-        if "DB index" in str(error):
-            return NO_DATABASE
+        for words, failure in ERRORS.items():
+            if words in str(error):
+                return failure
     if isinstance(error, ConnectionError | OSError):
         return CLOSED
     return REFUSED

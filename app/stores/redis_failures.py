@@ -33,7 +33,14 @@ REFUSALS = {
     "MISCONF": Failure("refused", "takes nothing because it cannot save to its disk: its own log says why"),
     "LOADING": Failure("no-connection", "is still loading its data"),
 }
-NO_DATABASE = Failure("refused", "has no database of the number in VIT_STORE", lasting=True)
+# By words of an answer that begins with ERR.
+ERRORS = {
+    "DB index": Failure("refused", "has no database of the number in VIT_STORE", lasting=True),
+    "cluster mode": CLUSTER,  # to SELECT
+    "max number of clients": Failure(
+        "no-connection", "takes no more connections: raise its maxclients, or lower VIT_STORE_CONNECTIONS"
+    ),
+}
 # By the error of the system below that of redis-py; the first that fits.
 CAUSES: tuple[tuple[type[BaseException], Failure], ...] = (
     (socket.gaierror, Failure("no-connection", "has a name that cannot be found")),

@@ -70,17 +70,20 @@ class Bulk:
         """
         pool = ThreadPoolExecutor(concurrency)
         tasks: deque[Future[dict[str, Answer]]] = deque()
+        recording = False
         try:
             tasks.extend(pool.submit(self._send, part) for part in _parts(images))
             while tasks:
                 results = tasks[0].result()
+                recording = True
                 tasks.popleft()
                 for image, result in results.items():
                     record(image, result)
+                recording = False
         except BaseException as error:
             self._ended.set()
             pool.shutdown(wait=not isinstance(error, KeyboardInterrupt), cancel_futures=True)
-            if not isinstance(error, OSError):  # as by a full disk
+            if not recording and not isinstance(error, OSError):  # what follows half a record would not fit it
                 for task in tasks:
                     if task.done() and not task.cancelled() and not task.exception():
                         for image, result in task.result().items():
@@ -96,7 +99,7 @@ class Bulk:
             try:
                 contents[image] = read_file(image)
             except OSError as error:
-                results[image] = _failed("Not read", f"The file cannot be read: {error.strerror}.")
+                results[image] = failed("Not read", f"The file cannot be read: {error.strerror}.")
         answers = self._each(contents, self._ask)
         results |= answers
         if self.embedding:
@@ -108,9 +111,10 @@ class Bulk:
         if self.maps:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:
-                    self.maps.write(image, heatmap)
+                    if not self.maps.write(image, heatmap):
+                        results[image] = failed("No heatmap", "Its heatmap would have too long a name.")
                 elif not result.error:
-                    results[image] = _failed("No heatmap", "The service did not keep the maps of this image.")
+                    results[image] = failed("No heatmap", "The service did not keep the maps of this image.")
         return results
 
     def _each(self, contents: dict[str, bytes], call: Callable[[list[bytes]], Answer]) -> dict[str, Answer]:
@@ -186,6 +190,11 @@ class Bulk:
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
 
+def failed(title: str, detail: str) -> Answer:
+    """The result of an image that another run may name: no answer of the service has the status 0."""
+    return Answer(error=Answer(type="about:blank", title=title, status=0, detail=detail))
+
+
 def _parts(images: Iterable[str]) -> Iterator[list[str]]:
     """Images to read and send together: by the sizes of their files, so that few bytes are in memory at a time."""
     part: list[str] = []
@@ -201,11 +210,6 @@ def _parts(images: Iterable[str]) -> Iterator[list[str]]:
         left -= size
     if part:
         yield part
-
-
-def _failed(title: str, detail: str) -> Answer:
-    """The result of an image that another run may name: no answer of the service has the status 0."""
-    return Answer(error=Answer(type="about:blank", title=title, status=0, detail=detail))
 
 
 def _is_of_image(refused: ServiceProblem) -> bool:

@@ -136,7 +136,7 @@ class Client:
         largest: int = LARGEST_JSON,
     ) -> httpx.Response:
         files = [
-            (str(i), image) if isinstance(image, bytes) else (Path(image).name, read_file(image))
+            (str(i), image) if isinstance(image, bytes) else (_name(image), read_file(image))
             for i, image in enumerate(images)
         ]
         parts = [("image", file) for file in files]
@@ -190,6 +190,11 @@ class Client:
                 if is_late():
                     break
         return httpx.Response(response.status_code, headers=response.headers, content=bytes(body), request=request)
+
+
+def _name(path: str | Path) -> str:
+    """Bytes that are no UTF-8 cannot be sent."""
+    return os.fsencode(Path(path).name).decode(errors="replace")
 
 
 def _place(id: str) -> str:

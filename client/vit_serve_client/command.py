@@ -6,13 +6,13 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from heapq import nsmallest
 from pathlib import Path
 
 from vit_serve_client import parquet
-from vit_serve_client.bulk import Bulk, GivenUp
+from vit_serve_client.bulk import Bulk, GivenUp, failed
 from vit_serve_client.client import Answer, Client, ServiceProblem
 from vit_serve_client.files import base, image_files
 from vit_serve_client.mirror import Mirror
@@ -35,9 +35,14 @@ HINTS = {
 
 def main(arguments: list[str]) -> int:
     options = parser().parse_args(arguments)
+    made = [copies[1] for copies in (options.least_sure, options.least_familiar) if copies]
+    made += [options.maps] if options.maps else []
     try:
-        images = _of_part(image_files(options.images, stdin=sys.stdin.buffer), *options.part)
-        for path in filter(parquet.is_wanted, (options.out, options.embeddings)):
+        images = _of_part(image_files(options.images, stdin=sys.stdin.buffer, made=made), *options.part)
+        places = [path for path in (options.out, options.embeddings) if path]
+        if len({os.path.realpath(path) for path in places}) < len(places):
+            raise ValueError(f"{options.out} cannot have both labels and embeddings: give another --embeddings")
+        for path in filter(parquet.is_wanted, places):
             parquet.check(path, images)
         output = Output(options.out, no_formulas=options.no_formulas)
     except (OSError, ValueError) as error:
@@ -69,7 +74,10 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
     mirrors = [mirror for mirror in (maps, embeddings) if mirror]
     for mirror in mirrors:
         _check(mirror, output, images)
-    with Client(options.server, key=options.key, deadline_s=max(options.patience, LEAST_S)) as client:
+    for _, folder in filter(None, (options.least_sure, options.least_familiar)):
+        _check_places(Mirror(folder, root, ""), images)
+    deadline_s = max(options.patience, LEAST_S)
+    with Client(options.server, key=options.key, deadline_s=deadline_s) as client, ExitStack() as stack:
         bulk = Bulk(
             client,
             patience_s=options.patience,
@@ -92,7 +100,7 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
                 raise OtherRun(f"{option} is for models that know their images, and this one does not")
         output.begin(bulk.model, labels=max(1, min(options.top_k, len(manifest.labels))))
         if in_one_file:
-            vectors = Vectors(options.embeddings, length=manifest.features)
+            vectors = stack.enter_context(closing(Vectors(options.embeddings, length=manifest.features)))
             vectors.begin(output.named())
         for mirror in mirrors:
             mirror.folder.mkdir(parents=True, exist_ok=True)
@@ -101,10 +109,10 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             with Progress(len(images), done=len(images) - len(left)) as progress:
 
                 def record(image: str, result: Answer) -> None:
+                    if embeddings and not result.error and not embeddings.write(image, npy(result.embedding)):
+                        result = failed("No embedding", "Its embedding would have too long a name.")
                     if result.error:
                         tell(f"{image}: {result.error.detail}")
-                    elif embeddings:
-                        embeddings.write(image, npy(result.embedding))
                     elif vectors:
                         vectors.write(image, result.embedding)
                     if not result.error or result.error.status in LASTING:
@@ -134,10 +142,15 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
 
 
 def _check(mirror: Mirror, output: Output, images: list[str]) -> None:
-    """Raises OtherRun unless it has the files of earlier runs, and a place for each image."""
+    """Raises OtherRun unless it has the files of earlier runs, and as _check_places."""
     if not all(mirror.path(image).exists() for image in output.named()):
         raise OtherRun(f"the output has images that {mirror.folder} does not have: give another --out")
-    if pair := mirror.pair([*output.best, *images]):
+    _check_places(mirror, [*output.best, *images])
+
+
+def _check_places(mirror: Mirror, images: list[str]) -> None:
+    """Raises OtherRun unless each image has a place of its own."""
+    if pair := mirror.pair(images):
         raise OtherRun(f"{' and '.join(pair)} would have the same file in {mirror.folder}: send them in two runs")
 
 

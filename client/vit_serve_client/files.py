@@ -4,6 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
 from glob import glob
 from itertools import takewhile
 from pathlib import Path
@@ -15,12 +16,13 @@ from vit_serve_client.walk import SUFFIXES, walk
 STDIN = "-"
 
 
-def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
+def image_files(arguments: Sequence[str], *, stdin: BinaryIO, made: Sequence[Path] = ()) -> list[str]:
     """Each once, in the order in which they are named; those of a folder in the order of their names.
 
     A file that is named is taken whatever its suffix. What else lies in folders is counted on stderr by its suffix, and
-    folders that cannot be read are named. Raises FileNotFoundError for a name or a pattern without a file, and if there
-    is no image at all; ValueError for a folder that is too deep or has too many files.
+    folders that cannot be read are named. What earlier runs wrote to the folders `made` is left out and counted too.
+    Raises FileNotFoundError for a name or a pattern without a file, and if there is no image at all; ValueError for a
+    folder that is too deep or has too many files.
     """
     found: dict[str, None] = {}
     other: set[str] = set()
@@ -34,9 +36,12 @@ def image_files(arguments: Iterable[str], *, stdin: BinaryIO) -> list[str]:
     if types := Counter(sorted(Path(name).suffix.lower() for name in other - found.keys())):
         counts = (f"{count:,} {suffix or 'without a suffix'}" for suffix, count in types.most_common())
         tell(f"left out: {', '.join(counts)}")
-    if not found:
+    images = _without(found, made, base(arguments)) if made else list(found)
+    if count := len(found) - len(images):
+        tell(f"left out: {count:,} images in {' or '.join(map(str, made))}, where this run writes")
+    if not images:
         raise FileNotFoundError("there is no image")
-    return list(found)
+    return images
 
 
 def base(arguments: Sequence[str]) -> Path:
@@ -51,6 +56,24 @@ def base(arguments: Sequence[str]) -> Path:
         return Path(os.path.commonpath(folders))
     except ValueError:  # one is absolute and another is not
         return Path()
+
+
+def _without(images: dict[str, None], made: Iterable[Path], own: Path) -> list[str]:
+    """The images that do not lie in `made`. Where all lie in one of them, because it is their `own` folder or around
+    it, it keeps them, but for the heatmaps in their own: those have the name of another image, and .png.
+    """
+    home = Path(os.path.realpath(own))
+    folders = [Path(os.path.realpath(folder)) for folder in made]
+
+    @cache
+    def is_made(folder: Path) -> bool:
+        place = Path(os.path.realpath(folder))
+        return any(place.is_relative_to(one) and not home.is_relative_to(one) for one in folders)
+
+    def is_heatmap(image: str) -> bool:
+        return home in folders and image.endswith(".png") and image.removesuffix(".png") in images
+
+    return [image for image in images if not is_made(Path(image).parent) and not is_heatmap(image)]
 
 
 def _files(name: str, other: set[str]) -> Iterator[str]:

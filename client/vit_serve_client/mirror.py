@@ -1,5 +1,6 @@
 """A folder with a file for each image, at the place that the image has below its own folder."""
 
+import errno
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,8 +18,15 @@ class Mirror:
         parts = (part for part in below.parts if part not in (below.anchor, ".."))
         return self.folder.joinpath(*parts).with_name(f"{path.name}{self._suffix}")
 
-    def write(self, image: str, content: bytes) -> None:
-        self._made(image).write_bytes(content)
+    def write(self, image: str, content: bytes) -> bool:
+        """False if no file can have the name."""
+        try:
+            self._made(image).write_bytes(content)
+        except OSError as error:
+            if error.errno != errno.ENAMETOOLONG:
+                raise
+            return False
+        return True
 
     def copy(self, image: str) -> None:
         shutil.copyfile(image, self._made(image))

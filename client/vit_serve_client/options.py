@@ -15,14 +15,14 @@ METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
 
 
 def parser() -> argparse.ArgumentParser:
-    whole = _Parser(
+    command = _Parser(
         prog="vit-serve-client",
         description="Send images to a service, and write the labels that it gives them.",
         epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
         "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "
         "if there is an --out.",
     )
-    add = whole.add_argument
+    add = command.add_argument
     add("server", type=_address, help="address of the service, such as http://localhost:8000")
     add("images", nargs="+", help="files, folders, patterns, or - for names on standard input")
     add(
@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
         help="give up after so long without an answer (600)",
     )
     add("--key", type=_key, default=os.environ.get("VIT_API_KEY"), help="API key (default: $VIT_API_KEY)")
-    return whole
+    return command
 
 
 class _Parser(argparse.ArgumentParser):

@@ -4,7 +4,6 @@ If the last image does not have all its labels, its rows are dropped and it is s
 """
 
 import csv
-import fcntl
 import math
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import BinaryIO, NamedTuple
 
 from vit_serve_client import parquet
 from vit_serve_client.client import Answer
+from vit_serve_client.lock import locked
 from vit_serve_client.rows import ALL, PLAIN, Csv, JsonLines, Row, Text
 
 SUFFIXES = ".csv", ".jsonl", ".parquet"
@@ -61,19 +61,14 @@ class Output:
         self._text: Text = Csv(no_formulas=no_formulas) if suffix == ".csv" else JsonLines()
         if path and suffix == ".parquet":
             self._path, self._parquet = parquet.part_of(path), path
-        self._file: BinaryIO = self._path.open("ab") if self._path else sys.stdout.buffer
+        self._file: BinaryIO = locked(self._path) if self._path else sys.stdout.buffer
         try:
-            if self._path:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             data = self._path.read_bytes().decode("latin-1") if self._path else ""  # a byte is a character
             self._finished = ""  # rows that are in the Parquet file alone
             if self._parquet and self._parquet.exists() and not data:
                 self._text.columns = parquet.columns(self._parquet)
                 data = self._finished = "".join(map(self._text.line, parquet.rows(self._parquet)))
             self._entries = _entries(self._text, data)
-        except BlockingIOError:
-            self.close()
-            raise ValueError(f"{path}: another run is writing it") from None
         except (ValueError, csv.Error):
             self.close()
             raise ValueError(f"{path} exists, and this program has not written it") from None

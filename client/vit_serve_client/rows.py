@@ -7,9 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-_FORMULA = re.compile(
-    r"[=+\-@\t\r']"
-)  # begins what a spreadsheet may run; and ' itself, so that names can be read back
+# Begins what a spreadsheet may run; and ' itself, so that names can be read back.
+_FORMULA = re.compile(r"[=+\-@\t\r']")
 
 
 class Row(NamedTuple):

@@ -2,12 +2,14 @@
 the order of the images in the output.
 """
 
+import os
 import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 from vit_serve_client import parquet
 from vit_serve_client.bulk import GivenUp
+from vit_serve_client.lock import locked
 from vit_serve_client.output import OtherRun
 
 
@@ -15,41 +17,63 @@ class Vectors:
     """`write` an embedding before the row of its image, so that the output has no image without one."""
 
     def __init__(self, path: Path, *, length: int) -> None:
-        """`length` is that of an embedding."""
-        self._path, self._part, self._length = path, parquet.part_of(path), length
+        """`length` is that of an embedding. Raises OtherRun while another run writes the file."""
+        self._path, self._part, self._length, self._count = path, parquet.part_of(path), length, 0
+        try:
+            self._file = locked(self._part)
+        except ValueError as other:
+            raise OtherRun(str(other)) from None
 
     def begin(self, images: Sequence[str]) -> None:
         """`images` were embedded by earlier runs. Raises OtherRun without their embeddings."""
         try:
-            if self._path.exists() and not self._part.exists():
+            if self._path.exists() and not self._file.tell():
                 self._restore(images)
         except ValueError:
+            self._file.truncate(0)
             raise OtherRun(f"{self._path} has other images than the output: give another --out") from None
-        end = 4 * self._length * len(images)
-        with self._part.open("ab") as file:
-            if file.tell() < end:
-                raise OtherRun(f"the output has images that {self._path} does not have: give another --out")
-            file.truncate(end)
+        self._count = len(images)
+        if self._file.tell() < self._size():
+            raise OtherRun(f"the output has images that {self._path} does not have: give another --out")
+        self._file.truncate(self._size())
 
     def write(self, image: str, vector: Sequence[float]) -> None:
         if len(vector) != self._length:
             raise GivenUp(f"the embedding of {image} has {len(vector)} numbers, not {self._length}")
-        with self._part.open("ab") as file:
-            file.write(_packed(vector))
+        self._file.write(_packed(vector))
+        self._file.flush()
+        self._count += 1
+        self._check()
 
     def finish(self, images: Sequence[str]) -> None:
         """`images` are all that are embedded, in the order of the output."""
+        self._check()
         parquet.write_vectors(self._path, images, self._part, self._length)
         self._part.unlink()
 
+    def close(self) -> None:
+        if not os.fstat(self._file.fileno()).st_size:
+            self._part.unlink(missing_ok=True)
+        self._file.close()
+
     def _restore(self, images: Sequence[str]) -> None:
         """Raises ValueError for a file of other images."""
-        with self._part.open("wb") as file:
-            for image, (named, vector) in zip(images, parquet.vectors(self._path), strict=True):
-                if image != named or len(vector) != self._length:
-                    self._part.unlink()
-                    raise ValueError
-                file.write(_packed(vector))
+        for image, (named, vector) in zip(images, parquet.vectors(self._path), strict=True):
+            if image != named or len(vector) != self._length:
+                raise ValueError
+            self._file.write(_packed(vector))
+
+    def _check(self) -> None:
+        """Raises GivenUp if another run wrote too, on a file system without locks. Nobody knows then whose vectors the
+        part has, so it is removed.
+        """
+        if self._part.stat().st_size != self._size():
+            self._part.unlink()
+            raise GivenUp(f"another run wrote {self._part} too: give each an --out and --embeddings of its own")
+
+    def _size(self) -> int:
+        """Bytes of the part that has as many embeddings as are known."""
+        return 4 * self._length * self._count
 
 
 def _packed(vector: Sequence[float]) -> bytes:

@@ -1,6 +1,7 @@
 """Images with their labels: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -24,6 +25,9 @@ from export.place import check_labelled_images
 from export.walk import SUFFIXES, walk
 from model.checkpoints.checkpoint import first_few
 
+# As in seg_train, test1, training_set and val_images.
+PART = re.compile(r"(seg_)?(train|test|val|valid|validation|eval|dev|pred)(ing)?([ _-]?(set|data|images?|imgs?))?\d*")
+
 
 def list_images(images: Path, *, labelled: bool = True) -> Listing:
     """The images in a folder, or of a CSV with the columns `file` and `label` and perhaps `split` (train or val).
@@ -40,6 +44,12 @@ def list_images(images: Path, *, labelled: bool = True) -> Listing:
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:
     inside = {path.name.casefold(): path.name for path in _folders(folder)}
     learned, held_out = first_of(TRAIN_NAMES, inside), first_of(HELD_OUT_NAMES, inside)
+    if labelled and len(inside) > 1 and not (learned and held_out) and all(map(PART.fullmatch, inside)):
+        raise ValueError(
+            f"{folder}: {first_few(sorted(inside.values()))} are called like parts of a data set, not like labels. "
+            f"Call the parts {TRAIN} and {HELD_OUT}, with a folder for each label in them, or give the folder of the "
+            "labels"
+        )
     if learned is None or not (held_out or len(inside) == 1):
         return checked(_checked_levels(folder, _part(folder, labelled=labelled)))
     train = _checked_levels(folder / inside[learned], _part(folder / inside[learned], labelled=labelled))

@@ -1,7 +1,6 @@
 """One run: a folder of images and a checkpoint to a file with a model that knows their labels, and a report."""
 
 import dataclasses
-import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +18,7 @@ from export.fit.report.suspects import Suspect, suspects
 from export.fit.split import Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
+from export.messages import warn
 from export.place import check_file_place
 from model.checkpoints.checkpoint import Checkpoint, Description, first_few
 from model.checkpoints.families.native import FAMILY, save
@@ -56,7 +56,7 @@ def run(
             folder=work,
         )
         for file, reason in dataset.left_out:
-            print(f"{file} is left out: {reason}", file=sys.stderr)  # noqa: T201
+            warn(f"{file} is left out: {reason}")
         if strict and dataset.left_out:
             raise ValueError(f"--strict: images that cannot be used, named above: {len(dataset.left_out):,}")
         fitted = learn(source, recipe, dataset.train.samples, dataset.held_out.samples, work)

@@ -19,8 +19,8 @@ import httpx
 
 from app.batch import BatchClassifier
 from app.settings import DEMO_BUNDLE
-from lab.benchmarks.page import write_pages
-from lab.benchmarks.record import ROOT, Rows, write_record
+from lab.benchmarks.__main__ import publish
+from lab.benchmarks.record import ROOT, Rows
 from lab.benchmarks.under_load import under_load
 from tests.support.pictures import classify_jpeg, jpeg
 from tests.support.server import PATIENT, family, running
@@ -61,8 +61,7 @@ def main(python: str) -> None:
                 assert not different(answers, written(python, out)), f"{way} has other numbers than the service"
             rows.append({"way": way, "images/s": round((MANY - FEW) / (seconds[1] - seconds[0]))})
         assert len(after_a_kill(python, many, folder / "killed")) == MANY + 1, "images were lost"
-    write_record(Path(__file__).with_name("batch.json"), rows)
-    write_pages()
+    publish("batch", rows)
 
 
 def images(folder: Path, count: int) -> Path:

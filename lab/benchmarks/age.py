@@ -8,7 +8,7 @@ from lab.benchmarks.record import git, read_record, record_paths
 # What a request runs through, and the graphs.
 HOT_PATH = (
     *("app/classifier.py", "app/door", "app/api", "app/images", "app/inference", "app/maps/record.py", "app/stores"),
-    *("export/graphs.py", "export/rewrite.py", "export/evidence.py", "export/onnx_file.py", "export/precision.py"),
+    ":(glob)export/*.py",
 )
 
 

@@ -44,9 +44,9 @@ def ahead(record: str) -> str:
         for name, figure in COLUMNS.items():
             if better := [str(row["server"]) for row in others if figure(row) < figure(ours)]:
                 places.append(f"{precision_of(ours)} {name} ({' and '.join(better)})")
-    return (
-        f"Others are ahead in {'; '.join(places)}." if places else "No other server is ahead in any of these columns."
-    )
+    if not places:
+        return f"No other server is ahead in {', '.join(COLUMNS)}."
+    return f"Others are ahead in {'; '.join(places)}."
 
 
 def is_ours(row: Row) -> bool:

@@ -5,6 +5,8 @@ import subprocess
 import time
 from collections.abc import Callable
 
+MOST_RUNS = 2000
+
 
 def describe() -> str:
     return _ask("name,driver_version,memory.total,clocks.sm,power.limit")
@@ -15,10 +17,10 @@ def used_mib() -> float:
     return float(_ask("memory.used").split()[0])
 
 
-def milliseconds(run: Callable[[], object], seconds: float = 1.0, *, most: int = 2000) -> float:
+def milliseconds(run: Callable[[], object], seconds: float) -> float:
     """Median of many runs, each of which waits for the GPU; the first three do not count."""
     times: list[float] = []
-    while len(times) < 13 or (sum(times) < seconds and len(times) < most):
+    while len(times) < 13 or (sum(times) < seconds and len(times) < MOST_RUNS):
         start = time.perf_counter()
         run()
         times.append(time.perf_counter() - start)

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from app.bundle import COMBINED_GRAPH, Bundle
+from app.bundle import Bundle
 from app.inference.cuda.engine import CudaEngine
 from app.inference.engine import GRAPH_FILES, Engine, Outputs
 from app.inference.known_answer import BY_CLASS, KnownImage
 from app.inference.model import Model
-from app.inference.onnxruntime import OnnxEngine
-from app.machine import allowed_cores
+from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.record import Row, Rows
 from lab.gpu.bundles import Place, Tables
 from lab.gpu.card import used_mib
@@ -28,7 +27,7 @@ def measure(place: Place) -> Tables:
         model, engine = open_on_gpu(bundle, MAX_BATCH)
         engine.warm_up(model)
         images = pictures(bundle, MAX_BATCH)
-        cpu = open_on_cpu(bundle)
+        cpu = open_engine(bundle.folder, "onnxruntime")
         tables["differences from the CPU"] += parity(name, engine, cpu, images[:COMPARED], tolerance)
         check_batches(engine, images, tolerance)
         tables["engines"].append({
@@ -47,16 +46,6 @@ def open_on_gpu(bundle: Bundle, max_batch: int) -> tuple[Model, CudaEngine]:
     size = manifest.image.size
     engine = CudaEngine(folder=bundle.folder, image_size=size, precision=manifest.precision, max_batch=max_batch)
     return Model(engine=engine, known=KnownImage(manifest.known_answer, size), max_batch=max_batch), engine
-
-
-def open_on_cpu(bundle: Bundle) -> OnnxEngine:
-    manifest = bundle.manifest
-    return OnnxEngine(
-        graph=bundle.folder / COMBINED_GRAPH,
-        shapes=manifest.explains,
-        precision=manifest.precision,
-        threads=allowed_cores(),
-    )
 
 
 def pictures(bundle: Bundle, count: int) -> np.ndarray:

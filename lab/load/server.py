@@ -7,6 +7,8 @@ import httpx
 
 from tests.support.server import Server
 
+SETTLES_S = 20.0
+
 
 def status_of(client: httpx.Client, body: bytes, path: str = "/classify") -> int:
     """Of the answer to a POST; 0 where the connection ends without one."""
@@ -20,9 +22,9 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def settled(server: Server, seconds: float = 20) -> None:
+def settled(server: Server) -> None:
     """Wait until the server has noticed that clients left: until its number of descriptors is constant for a second."""
-    until = time.monotonic() + seconds
+    until = time.monotonic() + SETTLES_S
     counts = [descriptors(server.pid)]
     while time.monotonic() < until and (len(counts) < 11 or len(set(counts[-11:])) > 1):
         time.sleep(0.1)

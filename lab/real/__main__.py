@@ -8,9 +8,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from lab.benchmarks.page import write_pages
-from lab.benchmarks.record import Rows, write_record
-from lab.benchmarks.rounds import table
+from lab.benchmarks.__main__ import publish
+from lab.benchmarks.record import Rows
 from lab.real import calibration, doubt, intake, maps, precision, unknown
 from lab.real.data import Data, make
 
@@ -22,17 +21,13 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "doubt": doubt.measure,
     "unknown": unknown.measure,
 }
-FOLDER = Path(__file__).parent
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         data = make(Path(folder))
         for name in sys.argv[1:] or EXPERIMENTS:
-            rows = EXPERIMENTS[name](data)
-            write_record(FOLDER / f"real-{name}.json", rows)
-            print(table(rows))
-            write_pages()
+            publish(f"real-{name}", EXPERIMENTS[name](data))
 
 
 if __name__ == "__main__":

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import COMBINED_GRAPH, Precision
+from app.bundle import Precision
 from app.inference.engine import Engine, Graph, Outputs
-from app.inference.openvino import OpenVinoEngine
-from app.machine import allowed_cores
 from export.bundle import write_bundle
 from export.folder import decoded, read_folder
 from export.image_spec import image_spec
+from lab.benchmarks.bundle_engine import open_engine
 from lab.real.data import Data
 from model.checkpoints import load_checkpoint
 
@@ -28,10 +27,8 @@ def engine_of(data: Data, precision: Precision, *, photos: bool = False) -> Iter
     images = read_folder(data.photos, checkpoint) if photos else None
     with tempfile.TemporaryDirectory() as folder:
         bundle = Path(folder, "bundle")
-        manifest = write_bundle(checkpoint, bundle, replace=False, precision=precision, images=images)
-        yield OpenVinoEngine(
-            graph=bundle / COMBINED_GRAPH, shapes=manifest.explains, precision=precision, threads=allowed_cores()
-        )
+        write_bundle(checkpoint, bundle, replace=False, precision=precision, images=images)
+        yield open_engine(bundle)
 
 
 def pixels(data: Data, files: Sequence[Path]) -> npt.NDArray[np.uint8]:

@@ -3,9 +3,11 @@
 import numpy as np
 import numpy.typing as npt
 import torch
+import torch.nn.functional as F
 
 from app.bundle import Precision
 from export.calibration import calibration_error
+from export.embeddings import nearest
 from lab.benchmarks.record import Row, Rows
 from lab.real.bundles import engine_of, outputs, pixels
 from lab.real.data import Data
@@ -39,12 +41,13 @@ def measure(data: Data) -> Rows:
 
 
 def _apart(exact: npt.NDArray[np.float32], found: npt.NDArray[np.float32]) -> Row:
-    cosines = (_unit(exact) * _unit(found)).sum(1)
+    of_exact, of_found = (F.normalize(torch.from_numpy(rows).double()) for rows in (exact, found))
+    cosines = (of_exact * of_found).sum(1).numpy()
     return {
         "images": len(found),
         "cosine, median": f"{np.median(cosines):.5f}",
         "least": f"{cosines.min():.4f}",
-        "same nearest image, %": round(100 * float(np.mean(_nearest(exact) == _nearest(found))), 1),
+        "same nearest image, %": round(100 * (nearest(of_exact) == nearest(of_found)).double().mean().item(), 1),
     }
 
 
@@ -55,16 +58,3 @@ def _probed(head: LinearMap, scale: float, found: npt.NDArray[np.float32], label
         "labels of a probe, % right": round(100 * (logits.argmax(1) == labels).double().mean().item(), 1),
         "calibration error, %": round(100 * calibration_error(logits.numpy(), labels.numpy()), 1),
     }
-
-
-def _unit(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-    of_all = vectors.astype(np.float64)
-    unit: npt.NDArray[np.float64] = of_all / np.linalg.norm(of_all, axis=1, keepdims=True)
-    return unit
-
-
-def _nearest(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:
-    alike = _unit(vectors) @ _unit(vectors).T
-    np.fill_diagonal(alike, -np.inf)
-    nearest: npt.NDArray[np.int64] = alike.argmax(1)
-    return nearest

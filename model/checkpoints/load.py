@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from model.checkpoints import zero_shot
+from model.checkpoints import batch_norm, zero_shot
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
 from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
 from model.checkpoints.families import native
@@ -141,6 +141,8 @@ def _describe(
     try:
         if "weights" in overrides:
             facts.origins["weights"] = "set by hand"
+        if facts.serves_head:
+            batch_norm.fold(source, facts)
         advice = settle(source, family.HEADS, served=facts.serves_head)
         description = family.describe(source, facts)
         if source.foreign_head:

@@ -1,7 +1,7 @@
 """A checkpoint on disk: the tensors of its files, and the JSON files beside them."""
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -79,6 +79,14 @@ class Source:
     def read(self, name: str) -> Tensor:
         """One of them, as it is stored."""
         return self._stored[name].read()
+
+    def stored(self, names: Iterable[str]) -> list[Stored]:
+        return [self._stored[name] for name in names]
+
+    def replace(self, parts: Collection[str], made: dict[str, Stored]) -> None:
+        """`made` in place of `parts`, of which they are computed, and of what has their names."""
+        self._stored = {name: stored for name, stored in self._stored.items() if name not in parts} | made
+        self.names_in_file = {name: name for name in made} | self.names_in_file
 
     def rename(self, names: Names = (), *, dropping: str = "(?!)") -> None:
         """Give all tensors other names, and drop those whose whole name matches `dropping`.

@@ -13,6 +13,7 @@ from torch import Tensor
 from model.checkpoints.checkpoint import CheckpointError, first_few
 from model.checkpoints.computed import refusal
 from model.checkpoints.facts import Facts
+from model.checkpoints.source import Source
 from model.config import ViTConfig
 from model.positions import Grid, resize_tables
 from model.vit import VisionTransformer
@@ -23,6 +24,7 @@ RELATIVE = "relative_position_bias_table"
 PREFIX = ("cls_token", "dist_token", "reg_token")
 NOTHING = r"(?!)"  # a pattern that no name matches
 OF_PIXELS = r"(^|[._])((pixel|image|img)_)?{}s?$"  # the mean or the std of a normalisation in a model
+DOUBTED_HEADS, BASE = 12, 768  # heads of some networks that are less wide than ViT-B, and its width
 MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
@@ -80,6 +82,31 @@ def grid_of(size: tuple[int, int], patch_size: int) -> Grid:
 def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -> int:
     """The published number of heads; where there is none a person has to give it."""
     return facts.resolve("heads", known, origin) if known else facts.need({"heads": max(width // 64, 1)})[0]
+
+
+def has_fixed_positions(source: Source) -> bool:
+    """Whether the class token has a position of zeros, which no learned one is."""
+    table = source.read("pos_embed") if "pos_embed" in source else None
+    return table is not None and table.ndim == 3 and bool(table.any()) and not table[:, 0].any()
+
+
+def doubt_of_heads(source: Source, width: int) -> str:
+    """Why a network of this width may have DOUBTED_HEADS heads, where most have one for 64 numbers; empty if not.
+
+    facebookresearch/moco-v3 vits.py and issue #7, wangsr126/MAE-Lite, and facebookresearch/SLIP models.py.
+    """
+    if width >= BASE:
+        return ""
+    if has_fixed_positions(source):
+        alike = "the positions are fixed sines, as in MoCo v3 and MAE-Lite, whose networks"
+    elif any(re.match(r"(module\.)?visual\.blocks\.", theirs) for theirs in source.names_in_file.values()):
+        alike = "the network is an image tower, and SLIP's"
+    else:
+        return ""
+    return (
+        f"{alike} of this size have {DOUBTED_HEADS} heads; others of this size have {max(width // 64, 1)}. Give the "
+        "number, as in this example"
+    )
 
 
 def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1), *, usual: Grid | None = None) -> Grid:

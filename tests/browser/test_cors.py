@@ -16,7 +16,7 @@ CALL = """async ([address, headers, file]) => {
         return { failed: error.name };
     }
 }"""
-ASKS = {"Content-Type": "image/jpeg", "X-Request-ID": "from-a-page", "X-Request-Timeout": "20"}
+ASKS = {"Content-Type": "image/jpeg", "X-Request-ID": "from-a-page", "X-Request-Timeout": "20", "baggage": "a=1"}
 KEY = {"X-API-Key": "key"}
 
 

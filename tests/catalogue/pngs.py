@@ -162,6 +162,8 @@ def cases() -> list[Case]:
         bad("PNG, 200 texts of 1 MB", lambda: with_text("add_text", "a", "x" * 1_000_000, zip=True, count=200), 200, 422),
         bad("PNG, a profile of 64 MB", lambda: plain(chunk(b"iCCP", b"a\0\0" + zlib.compress(bytes(2**26)))), 200, 422),
         good("PNG, a profile that is none", lambda: plain(chunk(b"iCCP", b"a\0\0" + zlib.compress(b"none")))),
+        good("PNG, a text called transparency", lambda: with_text("add_text", "transparency", "none")),
+        good("PNG, a compressed text called exif", lambda: with_text("add_text", "exif", "none", zip=True)),
         good("PNG, 10,000 texts", lambda: with_text("add_text", "a", "b", count=10_000)),
         good("PNG, private chunks", lambda: plain(chunk(b"vpAg", bytes(9)), chunk(b"teSt", bytes(60_000)))),
         bad("PNG, an unknown critical chunk", lambda: plain(chunk(b"TEST", b"x")), 200, 422),

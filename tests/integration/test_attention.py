@@ -75,8 +75,9 @@ def test_numbers_of_evidence_have_a_label_and_a_receipt_and_others_have_not(clie
     attention, evidence = (
         client.get(link, params={"format": "json", "method": method}).json() for method in ("class_token", "evidence")
     )
-    assert not {"label", "against", "receipt"} & attention.keys()
-    assert (evidence["label"], evidence["layer"], evidence["head"]) == ("star", "sum", "sum")
+    assert not {"label", "index", "against", "receipt"} & attention.keys()
+    assert (evidence["label"], evidence["index"]) == ("star", LABELS.index("star"))
+    assert (evidence["layer"], evidence["head"]) == ("sum", "sum")
     assert evidence["sum"] == pytest.approx(evidence["receipt"]["patches"], rel=1e-4)
     assert evidence["class_token_mass"] == pytest.approx(evidence["receipt"]["prefix"], rel=1e-4)
 

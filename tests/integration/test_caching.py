@@ -13,6 +13,7 @@ from app.api.conditional import MAX_AGE_S
         # The address does not say of which model a picture is:
         ("/model/inspect/filters", "/model/inspect/positions", "private, max-age=0"),
         ("/page/main.js", "/page/style.css", "no-cache"),
+        ("/page/colormaps.png", "/page/style.css", "no-cache"),
     ],
 )
 def test_an_etag_saves_sending_the_same_again(client, link, path, other, kept):

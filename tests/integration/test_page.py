@@ -25,6 +25,15 @@ def test_every_file_has_its_type_and_the_policy(client, name):
     assert response.headers["x-content-type-options"] == "nosniff"
 
 
+@pytest.mark.parametrize("asked", ["bytes=0-9", "bytes=5-2", "bytes=99999999-", "items=0-5"])
+@pytest.mark.parametrize("path", ["/", "/page/colormaps.png", "/static-offline-docs/swagger-ui.css"])
+def test_a_range_is_ignored(client, path, asked):
+    whole = client.get(path)
+    for method in ("GET", "HEAD"):
+        response = client.request(method, path, headers={"Range": asked})
+        assert (response.status_code, response.headers["content-length"]) == (200, str(len(whole.content)))
+
+
 @pytest.mark.parametrize("name", ["nope.js", "../api/page.py", "..%2fapi%2fpage.py", "", "samples"])
 def test_nothing_else_is_served(client, name):
     response = client.get(f"/page/{name}")

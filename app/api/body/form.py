@@ -5,6 +5,7 @@ those that some clients give a name of a file. Writes nothing to disk.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Collection, Mapping
+from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from typing import Any
 from urllib.parse import unquote
@@ -37,7 +38,8 @@ _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*UTF-8'[\w-]*'([^\s;]+)", re.
 
 
 async def read_form(request: Request, *, parameters: Collection[str], max_images: int) -> tuple[list[Upload], Given]:
-    """The images of a form, in order, and its parameters, of which `parameters` are those that the path takes.
+    """The images of a form, in order, and its parameters, of which `parameters` are those that the path takes. One of
+    these that is left blank is not given: a browser sends every text field of a form.
 
     python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters. Raises
     MalformedRequest, ClientDisconnect, and what the door raises.
@@ -69,7 +71,8 @@ async def read_form(request: Request, *, parameters: Collection[str], max_images
         raise MalformedRequest(f"{_broken(start, boundary)} It ends before its last boundary.")
     if not parser.uploads:
         raise MalformedRequest("The form has no file. With curl, put @ before its name: -F image=@photo.jpg.")
-    return parser.uploads, [(name, value) for name, value in parser.items if isinstance(value, str)]
+    fields = [(name, value) for name, value in parser.items if isinstance(value, str)]
+    return parser.uploads, [(name, value) for name, value in fields if value or name not in parameters]
 
 
 def _broken(start: bytes | bytearray, boundary: str) -> str:
@@ -177,5 +180,5 @@ class _FormParser(MultiPartParser):
 def _decoded(name: str) -> str:
     try:
         return str(make_header(decode_header(name)))
-    except ValueError:
+    except (ValueError, HeaderParseError):
         return name

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import FileResponse, RedirectResponse
+from fastapi.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
 from app.api.route import CheckedRoute
@@ -33,9 +33,11 @@ async def page(request: Request) -> Response:
 
 
 @router.get("/page/colormaps.png", include_in_schema=False)
-async def colormaps() -> Response:
+async def colormaps(request: Request) -> Response:
     """The colours of the maps, for the page's colour bars: one row of pixels per colormap."""
-    return FileResponse(COLORMAPS, headers=HEADERS)
+    response = FILES.file_response(COLORMAPS, COLORMAPS.stat(), request.scope)
+    response.headers.update(HEADERS)
+    return response
 
 
 @router.get("/page/{name:path}", include_in_schema=False)

@@ -76,7 +76,7 @@ async def verify(
     trial, scores = await cancel_on_disconnect(request, running)
     deletion, insertion = trial.curves(np.array(scores))
     return VerifyResponse(
-        **shown.chosen.model_dump(exclude={"label"}),
+        **shown.chosen.model_dump(exclude={"label", "index"}),
         id=id,
         model=services.model_name,
         label=manifest.labels[index],

@@ -2,8 +2,8 @@
 
 Groups are those of one precision (fp32, bf16, int8), others (slower ones in fp32) and equal (servers that run the same
 file). Without a name it is all of them. Each takes 15 to 20 minutes on two cores. A group that was measured before in
-the same state of the code is not measured again. The tables are rewritten when those of all precisions are there. The
-first is that of this kind of processor: precisions are as fast as its instructions. N requests stand behind each
+the same state of the code is not measured again. The tables are rewritten when those of all precisions are there, and
+again with each other one. The first is that of this kind of processor: precisions are as fast as its instructions. N requests stand behind each
 percentile (500).
 """
 
@@ -56,7 +56,8 @@ def main() -> None:
     for name, of_groups in OF_ANY_PROCESSOR.items():
         if rows := of_groups(every):
             publish(name, rows, about(every))
-    shutil.rmtree(WORK)
+    if len(done) == len(GROUPS):
+        shutil.rmtree(WORK)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.bundle import CLASSIFY_GRAPH
 from app.machine import allowed_cores
+from lab.benchmarks.engines import ENGINES
 from lab.benchmarks.plain_export import SILENT
 from lab.benchmarks.record import ROOT
 from lab.benchmarks.servers import weights as files
@@ -26,7 +27,6 @@ OUR_GRAPH, OUR_BF16, OUR_INT8 = "vit-serve, fp32", "vit-serve, bf16", "vit-serve
 LABELS, DEFAULT, MAPS = "labels", "default", "labels and maps"
 QUERIES = {LABELS: "?attention=false", DEFAULT: "", MAPS: "?attention=now"}  # of /classify
 BFLOAT16 = "bfloat16"
-RUNTIMES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,7 +141,7 @@ def ours(bundle: Path, graph: str, *groups: str, answer: str = LABELS, engine: s
         variables=variables_of(bundle=bundle, engine=engine, log_level="warning", **PATIENT),
         request=classify_jpeg(QUERIES[answer]),
     )
-    runtime = RUNTIMES[engine]
+    runtime = ENGINES[engine]
     return Contender(
         server="vit-serve", graph=graph, answer=answer, runtime=runtime, groups=groups, tries=(arrangement,)
     )
@@ -151,7 +151,7 @@ def of_graphs(server: str, arrange: Callable[[Way, str], Arrangement], *more: Ar
     """With the plain export, and with this project's graph, in ONNX Runtime. `more` are arrangements of the first."""
     plain = (*(arrange(way, files.PLAIN) for way in WAYS), *more)
     own = tuple(arrange(way, f"{files.OURS}/{CLASSIFY_GRAPH}") for way in WAYS_OF_OUR_GRAPHS)
-    runtime = RUNTIMES["onnxruntime"]
+    runtime = ENGINES["onnxruntime"]
     return [
         Contender(server=server, graph=PLAIN_GRAPH, runtime=runtime, groups=("fp32", EQUAL), tries=plain),
         Contender(server=server, graph=OUR_GRAPH, runtime=runtime, groups=(EQUAL,), tries=own),
@@ -173,7 +173,7 @@ def of_openvino(graph: str, file: str, precision: str, *groups: str) -> list[Con
         batched = tuple(openvino(file, precision, batch=batch) for batch in (4, 8))
         found["FastAPI + OpenVINO, batched"] = groups[:1], batched
     return [
-        Contender(server=server, graph=graph, runtime=RUNTIMES["openvino"], groups=where, tries=tries)
+        Contender(server=server, graph=graph, runtime=ENGINES["openvino"], groups=where, tries=tries)
         for server, (where, tries) in found.items()
     ]
 

@@ -14,6 +14,7 @@ from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, 
 from export.bundle import write_bundle
 from export.combine import combine
 from export.onnx_file import externalise, part
+from export.patches import factors
 from lab.benchmarks.engines import PRECISIONS
 from lab.benchmarks.plain_export import NNCF, export_plainly, quantise
 from lab.benchmarks.servers.vit import crop, normalise
@@ -86,9 +87,8 @@ class _FromPixels(nn.Module):
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        mean, std = (torch.tensor(numbers) for numbers in (checkpoint.preprocessing.mean, checkpoint.preprocessing.std))
         self.model = checkpoint.model
-        self.scale, self.shift = nn.Buffer(1 / (255 * std)), nn.Buffer(-mean / std)
+        self.scale, self.shift = (nn.Buffer(part.float()) for part in factors(checkpoint.preprocessing))
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         tokens = self.model.encode((images * self.scale + self.shift).permute(0, 3, 1, 2))

@@ -14,15 +14,23 @@ from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.networks import is_head
 from model.checkpoints.recipe import imagenet, resolve_recipe, squashed
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, join_blocks, resolve_heads, square_grid
+from model.checkpoints.tensors import (
+    State,
+    doubt_of_heads,
+    has_fixed_positions,
+    join_blocks,
+    resolve_heads,
+    square_grid,
+)
 from model.config import PositionResize, ViTConfig
-from model.preprocessing import Channels, Preprocessing
+from model.preprocessing import Channels, Interpolation, Preprocessing
 
 NAMES = (
     (r"^blocks\.\d+\.(\d+)\.", r"blocks.\1."),  # DINOv2's chunks for FSDP; blocks are numbered through
     (r"\.gamma_([12])$", r".ls\1.gamma"),  # DeiT-3
     (r"\.mlp\.w12\.", ".mlp.fc1."),  # DINOv2 giant
     (r"^register_tokens$", "reg_token"),
+    (r"^pre_logits\.fc\.", "pre_logits."),  # timm until 0.5, from which DeiT's and MAE's networks were made
     *dinov3.NAMES,
     (r"^(linear\.|linear_head\.|classifier\.|)(weight|bias)$", r"head.\2"),  # DINO; DINOv2 from torch.hub, and its file
 )
@@ -34,11 +42,11 @@ PUBLISHED = {
     (192, 12): 3, (384, 12): 6, (512, 12): 8, (768, 12): 12, (1024, 24): 16, (1280, 32): 16, (1536, 40): 24,
     (384, 36): 6, (768, 36): 12, (1280, 52): 16,  # of DeiT III alone: models_v2.py
 }  # fmt: skip
-OF_MOCO_V3 = (384, 12)  # whose heads differ: 12 in facebookresearch/moco-v3, vits.py and issue #7
+MOCO_ARCHITECTURES = ("vit_small", "vit_base")  # as moco-v3's scripts call them in `arch`
 
 
 class Member(NamedTuple):
-    """What a repository's code fixes. All but DINOv3 resize with bicubic interpolation and have ImageNet's mean."""
+    """What a repository's code fixes. All but DINOv3 have ImageNet's mean."""
 
     name: str
     position_resize: PositionResize
@@ -47,16 +55,21 @@ class Member(NamedTuple):
     crop_share: float = 0.875  # side of the crop over the short side after the resize: 224 / 256
     large_crop_share: float | None = None  # the same above 224 pixels, where it differs
     side: int | None = None  # pixels of the crop; None if it is what the table of positions was trained for
+    interpolation: Interpolation = "bicubic"
+    vectors: tuple[int, ...] = (1,)  # that published heads read; none if there are heads of any number
 
 
 DEIT = Member("DeiT", "bicubic", "cls", "deit main.py, --eval-crop-ratio")
 DEIT3 = Member("DeiT-3", "bicubic", "cls", "deit README_revenge.md", crop_share=1.0)
 MAE = Member("MAE", "bicubic", "mean", "mae util/datasets.py", large_crop_share=1.0)
-DINO = Member("DINO", "bicubic_offset", "cls_mean", "dino eval_linear.py")
+MOCO = Member("MoCo v3", "bicubic", "cls", "moco-v3 main_lincls.py", interpolation="bilinear")
+DINO = Member("DINO", "bicubic_offset", "cls_mean", "dino eval_linear.py", vectors=())
 # The tables of DINOv2 are of 518 pixels: positions are interpolated.
-DINOV2 = Member("DINOv2", "bicubic_offset", "cls_mean", "dinov2 data/transforms.py", side=224)
+DINOV2 = Member("DINOv2", "bicubic_offset", "cls_mean", "dinov2 data/transforms.py", side=224, vectors=(1, 2, 5))
 DINOV2_REGISTERS = DINOV2._replace(name="DINOv2 with registers", position_resize="bicubic_antialias")
-DINOV3 = Member("DINOv3", "bicubic", "cls_mean", "dinov3 README.md, make_transform", side=dinov3.SIDE)
+DINOV3 = Member(
+    "DINOv3", "bicubic", "cls_mean", "dinov3 README.md, make_transform", side=dinov3.SIDE, vectors=(1, 2, 5)
+)
 
 
 def recognises(source: Source) -> bool:
@@ -76,6 +89,7 @@ def _member(source: Source) -> Member | None:
     heads = {name.partition(".")[0] for name in source.names if not re.fullmatch(TRAINING_ONLY, name)}
     heads = {name for name in heads if is_head(name)} - {"linear"}  # DINO's own
     evidence = {
+        MOCO: source.architecture in MOCO_ARCHITECTURES and has_fixed_positions(source),
         DINOV2_REGISTERS: "register_tokens" in source,
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
@@ -112,6 +126,11 @@ def describe(source: Source, facts: Facts) -> Description:
         pool = "cls" if member.pool == "cls_mean" and alone else member.pool
         if member is MAE and "fc_norm.weight" not in source:  # main_finetune.py --cls_token
             pool = "cls"
+        if member.vectors and vectors not in member.vectors:
+            why = (
+                f"the head reads {features:,} numbers, {vectors} times the width, as no published head of {member.name}"
+            )
+            (pool,) = facts.need({"pool": "cls_mean"}, why=f"{why}: give what it reads, as in this example")
         pool = facts.resolve("pool", pool, f"width {features} of the head")
     else:
         pool = "mean" if "fc_norm.weight" in source else "cls"  # that norm is for the mean of the patches
@@ -119,7 +138,7 @@ def describe(source: Source, facts: Facts) -> Description:
     hidden = source.shape("blocks.0.mlp.fc2.weight")[1]
     gated = source.shape("blocks.0.mlp.fc1.weight")[0] != hidden or "blocks.0.mlp.fc1_g.weight" in source
     depth = source.count(r"blocks\.(\d+)\.")
-    heads = _heads(source, facts, width=width, depth=depth)
+    heads = _heads(source, facts, member, width=width, depth=depth)
     implied = facts.origins["heads"] != MISSING and "heads" not in facts.overrides
     return Description(
         family="facebookresearch",
@@ -146,6 +165,9 @@ def describe(source: Source, facts: Facts) -> Description:
             pool=pool,
             head_layers=vectors - (pool == "cls_mean"),
             distillation_head="head_dist.weight" in source,
+            representation_size=source.shape("pre_logits.weight")[0]
+            if num_classes and "pre_logits.weight" in source
+            else None,
         ),
         grid=grid,
         preprocessing=preprocessing,
@@ -157,24 +179,16 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def _heads(source: Source, facts: Facts, *, width: int, depth: int) -> int:
+def _heads(source: Source, facts: Facts, member: Member, *, width: int, depth: int) -> int:
     """Those of the published networks of this size; where there are none or several, a person has to give them."""
     if dinov3.PERIODS in source:  # two numbers of a head's width have two coordinates
         return facts.resolve("heads", width // (4 * source.shape(dinov3.PERIODS)[0]), f"number of {dinov3.PERIODS}")
+    if member is MOCO:
+        return facts.resolve("heads", 12, "moco-v3 vits.py")
     known = PUBLISHED.get((width, depth))
-    if (width, depth) == OF_MOCO_V3 and _has_fixed_positions(source):
-        why = (
-            "the positions are fixed sines, as in MoCo v3, whose network of this size has 12 heads; others of this "
-            f"size have {known}. Give the number, as in this example"
-        )
+    if known and (why := doubt_of_heads(source, width)):
         return int(facts.need({"heads": known}, why=why)[0])
     return resolve_heads(facts, known, f"all published models of width {width} with {depth} blocks", width=width)
-
-
-def _has_fixed_positions(source: Source) -> bool:
-    """Whether the class token has a position of zeros. Learned ones have none."""
-    table = source.read("pos_embed") if "pos_embed" in source else None
-    return table is not None and not table[:, 0].any() and bool(table.any())
 
 
 def _preprocessing(source: Source, facts: Facts, member: Member, side: int) -> Preprocessing:
@@ -187,7 +201,7 @@ def _preprocessing(source: Source, facts: Facts, member: Member, side: int) -> P
     share = stated or (side > 224 and member.large_crop_share) or member.crop_share
     return resolve_recipe(
         facts,
-        imagenet(side, resized=int(side / share), interpolation="bicubic"),
+        imagenet(side, resized=int(side / share), interpolation=member.interpolation),
         (DEIT if stated else member).evaluation,
         sized_by="" if member.side else "the table of positions",
     )

@@ -4,14 +4,15 @@ The releases differ in names, in the place of the last norm and in the norms aro
 has no preprocessing, so a file does not contain any; it does not contain the number of heads either.
 """
 
-from math import isqrt
+from math import isqrt, prod
 
 from model.checkpoints.checkpoint import CheckpointError, Description
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, square_grid
+from model.checkpoints.tensors import State, grid_of, square_grid
 from model.config import ViTConfig
+from model.positions import Grid
 
 NAMES = (
     (r"^pos_embedding$", "pos_embed"),
@@ -59,7 +60,7 @@ def describe(source: Source, facts: Facts) -> Description:
         raise CheckpointError(f"a patch of {pixels} numbers is not a square of RGB pixels")
     attn_dim = source.shape("blocks.0.attn.qkv.weight")[0] // 3
     class_tokens = source.shape("cls_token")[-2] if "cls_token" in source else 0
-    grid = square_grid(source.shape("pos_embed")[-2], [class_tokens]) if "pos_embed" in source else None
+    grid = _grid(source, facts, patch, class_tokens) if "pos_embed" in source else None
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
     heads, mean, std, *stated = facts.need(examples if grid else {**examples, "image_size": (224, 224)})
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
@@ -101,8 +102,22 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
+def _grid(source: Source, facts: Facts, patch: int, class_tokens: int) -> Grid:
+    """Rows and columns of patches in the table of positions, of which images with fewer take the first.
+
+    So a table for a square is that of a rectangle whose longer side is the square's, as the library's README has it.
+    """
+    given = None
+    if "image_size" in facts.overrides:
+        given = grid_of(facts.resolve("image_size", (224, 224), ""), patch)
+    whole = square_grid(source.shape("pos_embed")[-2], [class_tokens], usual=given)
+    return given if given and max(given) == max(whole) else whole
+
+
 def tensors(state: State, description: Description) -> State:
     config, p = description.config, description.config.patch_size
+    if description.grid:
+        state["pos_embed"] = state["pos_embed"][..., : config.class_token + prod(description.grid), :]
     if config.patch_norm == "none":  # the projection as the kernel of a convolution, which has channels first
         state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].unflatten(1, (p, p, 3)).permute(0, 3, 1, 2)
     if config.attn_proj:  # SimpleViT's projection has no bias

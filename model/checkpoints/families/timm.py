@@ -51,11 +51,14 @@ NAMES = (
     (r"blocks\.(\d+)\.mlp_out_proj\.", r"blocks.\1.mlp.fc2."),
     (r"blocks\.(\d+)\.ls\.gamma", r"blocks.\1.ls1.gamma"),
 )
+HIDDEN = "pre_logits.fc."  # a layer before the head, until timm 0.5
 DROPPED = (
-    r"pre_logits\..*"  # timm drops this layer when it loads (checkpoint_filter_fn)
-    r"|.*\.(relative_position_index|rel_coords_log)"  # computed from the image size; older versions saved them
+    r".*\.(relative_position_index|rel_coords_log)"  # computed from the image size; older versions saved them
     r"|(.*\.)?rope\.(?!freqs$).*"  # likewise; timm does not load them (models/eva.py, checkpoint_filter_fn)
 )
+# With which timm's train.py writes the name of an architecture as `arch` (utils/checkpoint_saver.py). Other scripts
+# call theirs so too.
+OF_TRAIN_PY = {"mean", "std", "crop_pct", "interpolation"}
 
 
 def recognises(source: Source) -> bool:
@@ -73,7 +76,14 @@ def describe(source: Source, facts: Facts) -> Description:
     config, tower = _described(source), _is_tower(source)
     if dinov3.is_original(source):  # timm's filter takes them too (models/eva.py)
         source.rename(dinov3.NAMES, dropping=dinov3.TRAINING_ONLY)
-    source.rename(NAMES, dropping=f"{DROPPED}|{OTHERS}" if tower else DROPPED)
+    # timm drops this layer of its published weights (checkpoint_filter_fn), whose heads are zeros; a head that was
+    # learned since reads it.
+    hidden = facts.serves_head and not config and {f"{HIDDEN}weight", "head.weight"} <= {*source.names}
+    layer = re.escape(HIDDEN)
+    source.rename(
+        [*NAMES, (f"^{layer}", "pre_logits.")] if hidden else NAMES,
+        dropping="|".join([DROPPED, *([OTHERS] if tower else []), *([] if hidden else [f"{layer}.*"])]),
+    )
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
@@ -84,7 +94,7 @@ def describe(source: Source, facts: Facts) -> Description:
         named = need_architecture(source, facts)
     architecture, tag = find(named)
     tag = tag or stated.get("tag")
-    trained = named == source.architecture  # by train.py: a tag says what it began with, not which classes it has
+    trained = named == source.architecture  # by a script: a tag says what it began with, not which classes it has
 
     outputs = source.shape("head.weight")[0] if "head.weight" in source else 0
     # timm cuts off background classes, which come first
@@ -95,11 +105,12 @@ def describe(source: Source, facts: Facts) -> Description:
     projects = not tower and not labels and not problem and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
         projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
-    projected = _projection(source) or (outputs if projects or tower else 0) or None
+    projected = None if hidden else _projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
     changes = stated_arguments(source, config)
     architecture = _changed(source, changes, "config.json" if config else "args in the file", facts, architecture)
-    began = tag or (next(iter(architecture.tags), None) if trained else None)  # without a tag, timm takes the first
+    by_timm = trained and source.arguments.keys() >= OF_TRAIN_PY
+    began = tag or (next(iter(architecture.tags), None) if by_timm else None)  # without a tag, timm takes the first
     published = architecture.published(began, outputs)
     check_stated(source, config)
     check_channels(source, architecture, stated)
@@ -112,7 +123,7 @@ def describe(source: Source, facts: Facts) -> Description:
         recipe = in_whole_patches(recipe, architecture)
     vit = replace(
         network(architecture, image_size=recipe.size, num_classes=num_classes),
-        representation_size=projected,
+        representation_size=source.shape("pre_logits.weight")[0] if hidden else projected,
         representation="linear" if projected else "tanh",
         representation_bias=not projected or "head.bias" in source or "pre_logits.bias" in source,
     )

@@ -101,7 +101,7 @@ def _classes(state: State, config: ViTConfig) -> None:
     embeddings is not a head.
     """
     for key in ("head.weight", "head.bias", "head_dist.weight", "head_dist.bias"):
-        if key in state and config.representation_size:
+        if key in state and config.representation_size and not config.num_classes:
             state[key.replace("head", "pre_logits")] = state.pop(key)
         elif key in state:
             state[key] = state[key][-config.num_classes :]

@@ -11,6 +11,7 @@ from model.checkpoints.facts import MISSING, Facts
 from model.checkpoints.families.timm_architectures import Architecture, find, table
 from model.checkpoints.families.timm_network import network, patch_side
 from model.checkpoints.source import Source
+from model.checkpoints.tensors import DOUBTED_HEADS, doubt_of_heads
 from model.config import ViTConfig, stem_stride
 
 MOST_NAMED = 5
@@ -28,9 +29,12 @@ def need_architecture(source: Source, facts: Facts) -> str:
     """The architecture that a person has set. Where there is none, `facts` gets what the tensors show, and the names of
     the networks that fit them. The names of `source` are ours.
     """
-    if "architecture" in facts.overrides:
-        return facts.resolve("architecture", "", "")
     shown = _shown(source)
+    doubt = doubt_of_heads(source, shown["width"])
+    if "architecture" in facts.overrides:
+        if doubt:
+            facts.need({"num_heads": DOUBTED_HEADS}, why=doubt)
+        return facts.resolve("architecture", "", "")
     alike = _alike(source, shown)
     fits = [one for one in alike if one.shows == shown]
     heads = {one.config.heads for one in fits}
@@ -38,7 +42,7 @@ def need_architecture(source: Source, facts: Facts) -> str:
         "family": ("timm", "names of the tensors"),
         "architecture": ("?", MISSING),
         **{name: (shown[name], "shapes of the tensors") for name in (*SIZES, "registers")},
-        **({"heads": (heads.pop(), "all networks that fit")} if len(heads) == 1 else {}),
+        **({"heads": (heads.pop(), "all networks that fit")} if len(heads) == 1 and not doubt else {}),
         "grid": ("{} x {}".format(*_grid(source, shown) or ("?", "?")), "number of positions"),
         "classes": (_outputs(source), "rows of the head"),
         "fits": (_named(fits) or "no network of timm", "timm " + table()["timm"]),

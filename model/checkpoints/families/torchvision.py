@@ -27,6 +27,8 @@ NAMES = (
 
 HEADS = {"heads": r"heads\.pre_logits\..*"}
 
+STATED = {"val_resize_size", "interpolation"}  # arguments of references/classification/train.py
+
 # The constructors by (width, depth, patch), with their heads; each has an entry by image size. A file of
 # IMAGENET1K_SWAG_LINEAR_V1 for B/16 or L/16 looks like one of V1: its preprocessing has to be given with --set.
 CONSTRUCTORS = {
@@ -80,6 +82,10 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         grid=grid,
         preprocessing=preprocessing,
+        advice=""
+        if source.arguments.keys() >= STATED or "resize_size" in facts.overrides
+        else "The resize is that of torchvision's published weights. If the training had another, give its --set "
+        "resize_size= and --set interpolation=.",
     )
 
 
@@ -93,7 +99,7 @@ def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[s
     """
     if (crop := arguments.get("val_crop_size") or side) != side:
         raise CheckpointError(f"args in the file say val_crop_size {crop}, the table of positions is for {side} pixels")
-    stated = {name: arguments[name] for name in ("val_resize_size", "interpolation") if arguments.get(name)}
+    stated = {name: arguments[name] for name in sorted(STATED) if arguments.get(name)}
     origin, published = "args in the file", dict[str, Any]()
     if len(stated) < 2 and (architecture, side) not in WEIGHTS:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the training's transform"

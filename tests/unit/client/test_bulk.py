@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -21,6 +22,7 @@ from vit_serve_client.client import Client, NotTheService
 from vit_serve_client.command import main
 from vit_serve_client.mirror import Mirror
 from vit_serve_client.output import Output
+from vit_serve_client.vectors import Vectors
 
 HTML = b"<html>Please log in</html>"
 
@@ -105,6 +107,29 @@ def test_results_stand_in_the_order_of_the_images_and_none_is_lost_if_the_run_en
     (images.parent / "out.csv").unlink()
     last.clear()
     assert [*run(service, images)[1]] == [f"{i}.png" for i in range(10)]
+
+
+def test_nothing_is_recorded_after_a_record_that_was_cut_short(service, images):
+    """As by Ctrl-C between the embedding of an image and its row: the next embedding would be taken for this one."""
+    last, recorded = Event(), []
+
+    def outcome(image):
+        if image == b"9.png":
+            last.set()
+        return service.result(image)
+
+    def record(image, _):
+        assert last.wait(60)
+        recorded.append(image)
+        raise GivenUp
+
+    service.answers["/classify"] = outcome
+    names = [str(images / f"{i}.png") for i in range(10)]
+    with Client(service.url) as client:
+        bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embedding=False)
+        with pytest.raises(GivenUp):
+            bulk.run(names, record, concurrency=2)
+    assert recorded == names[:1]
 
 
 def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_path, capsys):
@@ -195,6 +220,32 @@ def test_labels_and_embeddings_as_parquet(service, images, tmp_path):
     out.unlink()
     with pytest.raises(SystemExit, match=r"vectors.parquet has other images than the output: give another --out"):
         main(command)
+
+
+def test_two_runs_at_once_do_not_write_one_file_of_embeddings(service, images, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "vectors.parquet"
+    with closing(Vectors(path, length=2)) as other:
+        other.begin([])
+        with pytest.raises(SystemExit, match=r"^not started: .*vectors\.parquet\.part: another run is writing it$"):
+            run(service, images, "--embeddings", str(path))
+        other.write("a.png", [1.0, 2.0])
+    assert {path for path, _, _ in service.asked} == {"/model"}
+    assert (tmp_path / "vectors.parquet.part").stat().st_size == 8
+
+
+def test_without_locks_embeddings_of_two_runs_are_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr("vit_serve_client.lock.fcntl", None)
+    path = tmp_path / "vectors.parquet"
+    with closing(Vectors(path, length=2)) as one, closing(Vectors(path, length=2)) as other:
+        for vectors in (one, other):
+            vectors.begin([])
+        one.write("a.png", [1.0, 1.0])
+        with pytest.raises(GivenUp, match=r"another run wrote .*vectors\.parquet\.part too"):
+            other.write("b.png", [2.0, 2.0])
+        with pytest.raises(FileNotFoundError):
+            one.finish(["a.png"])
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_fault_of_the_service_is_not_recorded_and_the_image_is_sent_again(service, images, capsys):
@@ -298,6 +349,13 @@ def test_an_id_is_one_part_of_a_path(service):
     service.answers["/attention/../x?\n\ud800".replace("\ud800", "?")] = 200, {"Content-Type": "image/png"}, b"drawn"
     with Client(service.url) as client:
         assert client.attention("../x?\n\ud800") == b"drawn"
+
+
+def test_a_file_is_sent_whatever_its_name(service, tmp_path):
+    path = tmp_path / os.fsdecode("é.png".encode("latin-1"))
+    path.write_bytes(b"image")
+    with Client(service.url) as client:
+        assert client.classify(path).predictions[0].label == "image"
 
 
 @pytest.mark.parametrize("part", [b" ", bytes(2**20)])
@@ -466,6 +524,28 @@ def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service,
     assert {path.name for path in folder.rglob("*.png")} == {f"{name}.png" for name in named(images)}
 
 
+@pytest.mark.parametrize("option", [["--maps"], ["--least-sure", "2"]])
+def test_the_same_command_again_does_not_send_what_it_made_among_the_images(service, images, option):
+    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+    service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
+    expected = named(images)
+    for _ in range(2):
+        assert run(service, images, *option, str(images / "made")) == (0, expected)
+
+
+@pytest.mark.parametrize(("option", "what"), [("--embeddings", "embedding"), ("--maps", "heatmap")])
+def test_a_name_that_is_too_long_for_a_heatmap_or_an_embedding_stops_nothing(service, images, capsys, option, what):
+    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+    service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
+    expected = named(images)
+    long = images / f"{'0' * 250}.png"
+    long.touch()
+    folder = images.parent / "folder"
+    assert run(service, images, option, str(folder)) == (1, expected)
+    assert f"{long}: Its {what} would have too long a name.\n" in capsys.readouterr().err
+    assert {path.stem for path in folder.rglob("*.*")} == {*expected}
+
+
 @pytest.mark.parametrize("option", ["--embeddings", "--maps"])
 @pytest.mark.parametrize("made", [False, True])
 def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option, made):
@@ -553,11 +633,11 @@ def test_heatmaps_stay_in_their_folder(base, image, expected):
     assert Mirror(Path("maps"), Path(base), ".png").path(image) == Path("maps", expected)
 
 
-@pytest.mark.parametrize("option", ["--maps", "--embeddings"])
+@pytest.mark.parametrize("option", [["--maps"], ["--embeddings"], ["--least-sure", "2"], ["--least-familiar", "2"]])
 def test_two_images_do_not_get_one_file(service, images, tmp_path, option):
     same = str(images / "x" / ".." / "3.png")
     (images / "x").mkdir()
     (images / "x" / "3.png").touch()
     with pytest.raises(SystemExit, match=r"3.png would have the same file in .*folder: send them in two runs"):
-        main([service.url, str(images), same, option, str(tmp_path / "folder")])
+        main([service.url, str(images), same, *option, str(tmp_path / "folder")])
     assert service.asked == []

@@ -53,9 +53,26 @@ def test_parquet_without_pyarrow_is_refused(tmp_path, monkeypatch):
             main(["http://s", str(tmp_path), option, "x.parquet"])
 
 
+@pytest.mark.parametrize("name", ["x.parquet", "x.csv"])
+def test_labels_and_embeddings_in_one_place_are_refused(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.png").touch()
+    with pytest.raises(SystemExit, match=rf"^not started: {name} cannot have both labels and embeddings: give another"):
+        main(["http://s", "a.png", "--out", name, "--embeddings", str(tmp_path / name)])
+    assert [file.name for file in tmp_path.iterdir()] == ["a.png"]
+
+
 def test_a_name_does_not_move_the_cursor():
     with pytest.raises(SystemExit, match=r"pattern \\x1b\[2J\\n$"):
         main(["http://s", "\x1b[2J\n"])
+
+
+def test_it_starts_without_fcntl():
+    program = "import sys; sys.modules['fcntl'] = None; from vit_serve_client.command import main; main(['--help'])"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, cwd="client")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("usage: vit-serve-client")
 
 
 def test_ctrl_c_while_it_is_imported_is_one_line():

@@ -86,6 +86,46 @@ def test_what_is_left_out_is_counted_by_suffix(folder, capsys):
 
 
 @pytest.mark.parametrize(
+    ("arguments", "made", "left_out"),
+    [
+        (["."], ["maps"], ["maps/b.png.png"]),
+        (["{}"], ["maps", "below"], ["{}/below/c.webp", "{}/maps/b.png.png"]),
+        (["**/*"], ["{}/link"], ["maps/b.png.png"]),
+        (["-"], ["maps"], ["maps/b.png.png"]),
+        ([".."], ["."], ["../folder/a.JPG", "../folder/b.png", "../folder/below/c.webp", "../folder/maps/b.png.png"]),
+        (["maps", "below"], ["maps/", "."], ["maps/b.png.png"]),
+        (["maps"], ["maps"], []),
+        (["below"], ["."], []),
+        (["maps/b.png.png"], ["maps"], []),
+    ],
+)
+def test_what_an_earlier_run_made_is_no_image(tmp_path, monkeypatch, capsys, arguments, made, left_out):
+    folder = tmp_path / "folder"
+    for name in ("a.JPG", "b.png", "below/c.webp", "maps/b.png.png"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (folder / "link").symlink_to("maps")
+    (tmp_path / "other.png").touch()
+    monkeypatch.chdir(folder)
+    arguments, made, left_out = ([name.format(folder) for name in names] for names in (arguments, made, left_out))
+    stdin = b"b.png\0maps/b.png.png"
+    found = image_files(arguments, stdin=io.BytesIO(stdin))
+    capsys.readouterr()
+    kept = image_files(arguments, stdin=io.BytesIO(stdin), made=[Path(name) for name in made])
+    assert [image for image in found if image not in kept] == left_out
+    folders = " or ".join(str(Path(name)) for name in made)
+    said = f"left out: {len(left_out)} images in {folders}, where this run writes\n" if left_out else ""
+    assert said in capsys.readouterr().err
+
+
+def test_heatmaps_beside_their_images_are_no_images(folder):
+    for name in ("b.png.png", "below/c.webp.png", "a.png.png"):
+        (folder / name).touch()
+    found = image_files(["."], stdin=io.BytesIO(), made=[Path()])
+    assert found == ["a.JPG", "a.png.png", "b.png", "below/c.webp"]
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         (["{}"], "{}"),

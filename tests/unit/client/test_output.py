@@ -1,8 +1,10 @@
 """client/vit_serve_client/output.py: a file that was cut anywhere and gone on with is that of an uninterrupted run."""
 
 import csv
+import errno
 import os
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -117,6 +119,25 @@ def test_a_file_that_another_run_writes_is_left_to_it(tmp_path):
     with closing(Output(path)), pytest.raises(ValueError, match="another run is writing it"):
         Output(path)
     Output(path).close()
+
+
+@pytest.mark.parametrize("number", [None, errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
+def test_an_output_needs_no_locks(tmp_path, monkeypatch, number):
+    """Some systems have none, and some file systems."""
+
+    def flock(*_):
+        raise OSError(number, os.strerror(number))
+
+    module = SimpleNamespace(flock=flock, LOCK_EX=2, LOCK_NB=4) if number else None
+    monkeypatch.setattr("vit_serve_client.lock.fcntl", module)
+    write(tmp_path / "out.csv", ["a.png"])
+
+
+def test_another_run_keeps_its_empty_part(tmp_path):
+    with closing(Output(tmp_path / "out.parquet")):
+        with pytest.raises(ValueError, match="another run is writing it"):
+            Output(tmp_path / "out.parquet")
+        assert (tmp_path / "out.parquet.part").exists()
 
 
 def test_parquet_is_written_at_the_end_and_gone_on_with(tmp_path):

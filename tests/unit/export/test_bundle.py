@@ -60,7 +60,7 @@ def test_a_network_of_many_switches_is_exported_and_checked(switched, name):
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
 
-def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, monkeypatch):
+def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, monkeypatch, capsys):
     manifest = load_bundle(headless_bundle).manifest
     assert (manifest.labels, manifest.features, manifest.agreement) == ((), 32, None)
     assert manifest.parity.embedding < 1e-4
@@ -71,6 +71,8 @@ def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp
     monkeypatch.setattr("export.bundle.trace", lambda graph: onnx.load(headless_bundle / "explain.onnx"))
     lower = write_bundle(toy_checkpoint(num_classes=0), tmp_path / "toy", replace=False, precision="bf16")
     assert (lower.agreement, lower.parity.logits) == (None, None)  # nor has it labels to agree about
+    said = "This processor computes bf16 in fp32: the figures are of rounded weights alone." in capsys.readouterr().err
+    assert said == (engine_of(tmp_path / "toy", "openvino").computes_in == "fp32")
 
 
 @pytest.mark.parametrize("precision", LOWERED)

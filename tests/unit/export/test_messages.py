@@ -14,6 +14,7 @@ from export.messages import BY_MAKE, worded
         ("--out x.pth: the name must end in .safetensors", "OUT=x.pth: the name must end in .safetensors"),
         ("argument --image-size: 3 by 4", "argument IMAGE_SIZE=: 3 by 4"),
         ("such as --set mean=0,0,0 --set heads=1", 'such as OPTIONS="--set mean=0,0,0 --set heads=1"'),
+        ("photos/a--b c.jpg is skipped", "photos/a--b c.jpg is skipped"),
         ("--strict: images, named above: 1", 'OPTIONS="--strict": images, named above: 1'),
     ],
 )

@@ -29,7 +29,7 @@ def test_the_code_of_both_is_the_same():
 
 def test_files_in_the_order_of_their_names_without_hidden_ones(tmp_path, monkeypatch):
     names = ["a/2.jpg", "a/b/1.jpg", "a-b/1.jpg", "a.jpg", "z/notes.txt"]
-    fill(tmp_path, *names, ".git/1.jpg", "a/.ipynb_checkpoints/1.jpg", "a/._1.jpg")
+    fill(tmp_path, *names, ".git/1.jpg", "a/.ipynb_checkpoints/1.jpg", "a/._1.jpg", "a/@eaDir/2.jpg/S.jpg")
     assert walked(tmp_path) == (names, [], [])
     monkeypatch.chdir(tmp_path)
     assert [str(path) for path in walk(Path()).files] == names

@@ -11,6 +11,7 @@ from typing import Any
 from unittest.mock import AsyncMock
 
 import pytest
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 
@@ -133,6 +134,16 @@ def test_a_form_arrives_in_pieces_and_an_image_may_contain_what_looks_like_a_bou
     assert read(*pieces, content_type=FORM) == [b"first", image]
 
 
+def test_a_field_left_blank_is_not_given():
+    """A browser sends every text field of a form, and FastAPI takes them so too. A blank name in a query is a value."""
+    blank = field(b"", name="top_k") + part(b"", 'name="attention"; filename="attention"')
+    assert received(blank + file(b"x") + END, content_type=FORM, query=b"note=a")[1] == Parameters(note="a")
+    with pytest.raises(InvalidParameter, match=r"^topk is not a parameter"):
+        received(field(b"", name="topk") + file(b"x") + END, content_type=FORM)
+    with pytest.raises(RequestValidationError):
+        received(file(b"x") + END, content_type=FORM, query=b"top_k=")
+
+
 def test_a_large_image_stays_in_memory(monkeypatch):
     monkeypatch.setattr(tempfile.SpooledTemporaryFile, "rollover", lambda self: pytest.fail("written to the disk"))
     image = bytes(3 * 2**20)
@@ -245,6 +256,8 @@ def test_a_broken_form_is_refused(name):
         ("filename=\"=?utf-8?B?5pelLmpwZw==?=\"; filename*=utf-8''%E6%97%A5.jpg", "日.jpg"),  # .NET
         ('filename="=?UTF-8?B?5pelLmpwZw==?="', "日.jpg"),
         ('filename="=?punycode?B?5pelLmpwZw==?="', "=?punycode?B?5pelLmpwZw==?="),
+        ('filename="=?utf-8?B?a?="', "=?utf-8?B?a?="),  # base64 of no length
+        ('filename="=?utf-8?B?/w==?="', "=?utf-8?B?/w==?="),  # not UTF-8
         (f'filename="{"x" * 4000}"', "x" * 4000),
     ],
 )

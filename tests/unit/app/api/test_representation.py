@@ -16,6 +16,8 @@ from app.api.representation import MEDIA_TYPES, preferred_format
         ("application/x-npy, */*;q=0.1", "npy"),
         ("image/png;q=0.2, application/json;q=0.9", "json"),
         ("image/*;q=0, application/json", "json"),
+        ("application/json;q=0", "png"),
+        ("image/png;q=0", "json"),
         ("application/pdf", "png"),
         ("nonsense;q=x, ;,/", "png"),
         ("application/json, text/plain, */*", "json"),  # axios

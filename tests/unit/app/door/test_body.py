@@ -171,6 +171,21 @@ async def test_large_bodies_leave_room_for_small_ones(body_of, monkeypatch, size
         await whole(body_of(limits, part(size, more=False), content_length=str(size)))
 
 
+@pytest.mark.parametrize(("together", "most"), [(100, 75), (12, 10), (8, 8)])
+async def test_a_body_that_an_idle_service_has_no_room_for_is_too_large(
+    body_of, request_of, monkeypatch, together, most
+):
+    """With 503 its client would send it again, for ever."""
+    monkeypatch.setattr(module, "SMALL_BYTES", 10)
+    limits = bodies(max_bodies_bytes=together)
+    limits.check(request_of(content_length=str(most)))
+    (await whole(body_of(limits, part(most, more=False), **CHUNKED))).release()
+    with pytest.raises(BodyTooLarge, match=f"{most} bytes .VIT_MAX_BODIES_BYTES"):
+        limits.check(request_of(content_length=str(most + 1)))
+    with pytest.raises(BodyTooLarge):
+        await whole(body_of(limits, part(most + 1, more=False), **CHUNKED))
+
+
 async def test_when_large_bodies_exceed_their_share_a_large_one_is_refused(body_of, monkeypatch):
     monkeypatch.setattr(module, "SMALL_BYTES", 10)
     limits = bodies(max_bodies_bytes=100)

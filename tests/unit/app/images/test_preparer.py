@@ -1,6 +1,8 @@
 """app/images/preparer.py: what becomes of an upload, and that no strange answer of a worker gets through."""
 
+import gc
 import struct
+import sys
 from dataclasses import replace
 from io import BytesIO
 from unittest.mock import Mock
@@ -49,6 +51,22 @@ def test_refusals_come_back_as_they_were(data, kind):
     with pytest.raises(kind) as here:
         preparer.prepare(data, thumbnail=True)
     assert there.value.detail == here.value.detail
+
+
+def test_nothing_of_a_refused_image_stays_in_memory(encode, monkeypatch):
+    """Not until the next garbage collection, which may come after dozens of images of 32 MiB."""
+    monkeypatch.setattr("app.images.preparer.LARGE_PIXELS", 999)
+    large, broken = encode(Image.new("RGB", (50, 20))), b"\x89PNG\r\n\x1a\n" + bytes(1000)
+    refused = (large, broken, b"\xff\xd8\xff" + bytes(1000), b"GIF89a" + bytes(1000), b"hello")
+    gc.collect()
+    gc.disable()
+    try:
+        for data in refused:
+            before = sys.getrefcount(data)
+            preparer(data, False, True)
+            assert sys.getrefcount(data) == before
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -174,6 +174,7 @@ def test_evidence_is_for_the_likeliest_label_over_all_layers(method, part):
     evidence, expected = chosen(method), part(MAPS.evidence[0]).sum(0)
     facts = evidence.chosen
     assert (facts.method, facts.label, facts.against, facts.layer, facts.head) == (method, "star", None, "sum", "sum")
+    assert facts.index == 10
     positive = method == "positive_evidence"
     assert ("where it is positive" in facts.recipe, evidence.signed) == (positive, not positive)
     assert (evidence.receipt is None) == positive

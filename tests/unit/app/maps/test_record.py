@@ -37,6 +37,11 @@ def contents(maps: Maps) -> dict[str, Any]:
     return {name: (each.dtype, each.shape, each.tobytes()) for name, each in arrays.items() if each is not None}
 
 
+def test_an_image_and_its_maps_take_no_less_than_is_said():
+    """The rest are the checksums, the classes of the answer, and the facts of the image in JSON."""
+    assert FORMAT.least_bytes < len(IMAGE) + len(MAPS) < FORMAT.least_bytes + 200
+
+
 @settings(max_examples=30)
 @given(
     classes=st.tuples(st.integers(0, 2), st.integers(0, 2)),

@@ -1,6 +1,10 @@
 import asyncio
 
+import pytest
+
+from app.settings import Settings
 from app.stores.memory import MemoryStore
+from app.stores.store import open_store
 
 VALUE = bytes(10)
 
@@ -44,3 +48,10 @@ async def test_a_value_over_the_limit_is_not_kept_and_drops_nothing():
     assert await store.keep("a", VALUE)
     assert not await store.keep("b", 2 * VALUE)
     assert await store.find("a")
+
+
+@pytest.mark.parametrize(("max_bytes", "warned"), [(0, False), (256, True), (999, True), (1000, False)])
+def test_a_memory_for_less_than_one_image_is_named_at_start(metrics, caplog, max_bytes, warned):
+    """As of a person who means MiB. With 0, nothing is to be kept."""
+    open_store(settings=Settings(store_max_bytes=max_bytes), namespace="x", least_bytes=1000, metrics=metrics)
+    assert ("VIT_STORE_MAX_BYTES has no room for an image and its maps: 1000 bytes" in caplog.text) == warned

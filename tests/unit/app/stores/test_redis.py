@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from redis.exceptions import AskError, BusyLoadingError, MovedError, ResponseError
+from redis.exceptions import AskError, BusyLoadingError, ConnectionError, MovedError, ResponseError
 
 from app.errors import CannotStart
 from app.settings import Settings
@@ -37,6 +37,7 @@ def test_what_is_no_address_is_refused_without_a_part_of_the_password(host):
     [
         (MovedError("42 127.0.0.1:7000", status_code="MOVED"), "refused", True),
         (AskError("42 127.0.0.1:7000", status_code="ASK"), "refused", True),
+        (ResponseError("SELECT is not allowed in cluster mode", status_code="ERR"), "refused", True),
         (ResponseError("MISCONF Redis is configured to save RDB snapshots"), "refused", False),
         (BusyLoadingError("Redis is loading", status_code="LOADING"), "no-connection", False),
         (ResponseError("something new, with a secret"), "refused", False),
@@ -47,6 +48,11 @@ def test_answers_of_redis_are_explained(error, reason, lasting):
     assert (failure.reason, failure.lasting) == (reason, lasting)
     assert (failure is CLUSTER) == lasting
     assert "secret" not in failure.says
+
+
+def test_too_many_connections_are_named_and_not_taken_for_a_lack_of_tls():
+    said = explain(ConnectionError("max number of clients reached", status_code="ERR"))
+    assert (said.reason, said.lasting, "maxclients" in said.says) == ("no-connection", False, True)
 
 
 async def test_a_silent_name_server_is_asked_once_and_named(monkeypatch, metrics, caplog):

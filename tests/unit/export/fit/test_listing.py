@@ -90,7 +90,7 @@ def test_what_is_no_text_is_left_out(tmp_path):
         (["Cat/a.jpg", "cat/b.jpg"], "Cat and cat are different labels"),
         (["cat/a.jpg", "cat /b.jpg", "dog/a.jpg"], "{}: the folders 'cat' and 'cat ' have one label, 'cat'"),
         (
-            ["training_set/cat/a.jpg", "training_set/dog/a.jpg", "test_set/cat/b.jpg", "test_set/dog/b.jpg"],
+            ["first/cat/a.jpg", "first/dog/a.jpg", "second/cat/b.jpg", "second/dog/b.jpg"],
             "{0}: all labels have the folders cat, dog. If these are the labels, call the folders in {0} train and val",
         ),
     ],
@@ -125,6 +125,8 @@ def outcome(path) -> tuple[Labelled, ...] | str:
             "the only label in {0} is dataset, and two are needed. If train, val in {0}/dataset are the labels, give "
             "{0}/dataset",
         ),
+        (["train/cat.0.jpg", "test1/1.jpg"], "{}: test1, train are called like parts of a data set, not like labels"),
+        (["seg_train/sea/a.jpg", "seg_test/sea/b.jpg", "seg_pred/c.jpg"], "are called like parts of a data set"),
         (["a/b/cat/a.jpg", "a/b/dog/a.jpg"], "If cat, dog in {0}/a/b are the labels, give {0}/a/b"),
         (["train/all/cat/a.jpg", "train/all/dog/a.jpg", "val/all/cat/b.jpg"], "the only label in {}/train is all, and"),
     ],

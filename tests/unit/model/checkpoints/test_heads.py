@@ -102,7 +102,7 @@ def test_other_heads_are_refused_by_name(tmp_path, more, message):
 TIMM = {"embed_dim": "24", "depth": "2", "num_heads": "3", "patch_size": "4", "mlp_ratio": "2.0"}
 
 
-@pytest.mark.parametrize("head", ["fc", "classifier", "cls_head", "last_linear", "heads", "classifier.1"])
+@pytest.mark.parametrize("head", ["fc", "classifier", "cls_head", "last_linear", "heads", "top", "classifier.1"])
 @pytest.mark.parametrize("case", ["timm-plain", "torchvision-vit", "vit-pytorch-1.9.2-one-head"])
 def test_a_linear_layer_beside_a_backbone_is_its_head(tmp_path, case, head):
     """It reads what the backbone gives without a head, which is what the family's own head reads."""

@@ -103,7 +103,16 @@ def test_what_training_leaves_beside_weights_is_no_weight_and_is_named(saved, pl
 
 @pytest.mark.parametrize(
     "name",
-    ["normalize.mean", "projector.weight", "metric_fc.weight", "norm.weight", "step", "head_gate", "lossless.weight"],
+    [
+        "normalize.mean",
+        "projector.weight",
+        "metric_fc.weight",
+        "map.weight",
+        "norm.weight",
+        "step",
+        "head_gate",
+        "lossless.weight",
+    ],
 )
 def test_what_might_be_a_weight_is_refused_until_a_person_leaves_it_out(saved, plain, name):
     """A norm after a backbone is not the norm in it."""
@@ -143,6 +152,7 @@ OTHER = {name: tensor + 1 for name, tensor in STATE.items()}
         ),
         ({"model": STATE, "models": [OTHER]}, "model; the file has models.0 too"),
         ({**STATE, "shadow": OTHER}, ".; the file has shadow too"),
+        ({"encoder": OTHER, "target_encoder": STATE, "prototypes": MANY}, "target_encoder; the file has encoder too"),
         ({"net": STATE, "discriminator": {"fc.weight": MANY}}, "net; the file has discriminator too"),
     ],
 )

@@ -94,8 +94,73 @@ def test_fixed_positions_of_a_small_network_leave_open_whose_heads_it_has(saved)
     fixed = torch.cat([torch.zeros(1, 1, 384), learned[:, 1:]], 1)
     assert describe_checkpoint(saved(deit=of_size(384, 12, pos_embed=learned))).config.heads == 6
     of_moco = saved(deit=of_size(384, 12, pos_embed=fixed))
-    assert "MoCo v3, whose network of this size has 12 heads" in describe_checkpoint(of_moco).problems[0]
+    assert "MoCo v3 and MAE-Lite, whose networks of this size have 12 heads" in describe_checkpoint(of_moco).problems[0]
     assert describe_checkpoint(of_moco, overrides={"heads": "12"}).config.heads == 12
+    tower = {f"module.visual.{name}": tensor for name, tensor in of_size(384, 12)["model"].items()}
+    (problem,) = describe_checkpoint(saved(deit={"state_dict": without_head(tower)})).problems
+    assert "the network is an image tower, and SLIP's of this size have 12 heads" in problem
+
+
+def without_head(state):
+    return {name: tensor for name, tensor in state.items() if "head." not in name}
+
+
+def test_moco_v3_is_known_by_its_arch_and_its_positions(saved):
+    """moco-v3 main_lincls.py: Resize(256), which is bilinear, and CenterCrop(224)."""
+    table = torch.cat([torch.zeros(1, 1, 384), torch.ones(1, 56**2, 384)], 1)
+    state = {f"module.{name}": tensor for name, tensor in of_size(384, 12, pos_embed=table)["model"].items()}
+    description = describe_checkpoint(saved(moco={"arch": "vit_small", "state_dict": state}))
+    assert (description.architecture, description.config.heads, description.config.pool) == ("MoCo v3", 12, "cls")
+    recipe = description.preprocessing
+    assert (recipe.size, recipe.resize_size, recipe.interpolation) == ((224, 224), (256, 256), "bilinear")
+
+
+def test_a_head_of_more_vectors_than_any_published_one_has_a_person_asked(saved):
+    state = state_of("deit/checkpoint.pth") | {"head.weight": torch.zeros(6, 48)}
+    (problem,) = describe_checkpoint(saved(deit={"model": state}), overrides=HEADS).problems
+    assert problem.startswith("the head reads 48 numbers, 2 times the width, as no published head of DeiT: ")
+    assert describe_checkpoint(saved(deit={"model": state}), overrides=HEADS | {"pool": "cls"}).config.head_layers == 2
+
+
+def test_the_batch_norm_of_maes_linear_probe_is_a_part_of_its_head(saved):
+    """mae main_linprobe.py: nn.Sequential(BatchNorm1d(width, affine=False, eps=1e-6), head)."""
+    state = without_head(state_of("deit/checkpoint.pth"))
+    norm, head = torch.nn.BatchNorm1d(24, affine=False, eps=1e-6).eval(), torch.nn.Linear(24, 6)
+    norm.running_mean.normal_()
+    norm.running_var.uniform_(1e-5, 1e-3)
+    probe = {f"head.{name}": tensor for name, tensor in torch.nn.Sequential(norm, head).state_dict().items()}
+    arguments = argparse.Namespace(blr=0.1, nb_classes=6, global_pool=False)
+    file = saved(mae={"model": state | probe, "args": arguments})
+    checkpoint = load_checkpoint(file, overrides=HEADS)
+    network = checkpoint.model
+    images = torch.randn(2, 3, 16, 16)
+    right = head(norm(network.read(network.encode(images))))
+    torch.testing.assert_close(network(images), right)
+    assert (checkpoint.architecture, checkpoint.origins["batch_norm_eps"]) == ("MAE", "mae main_linprobe.py")
+    affine = torch.nn.BatchNorm1d(24).eval()
+    torch.nn.init.normal_(affine.weight)
+    torch.nn.init.normal_(affine.bias)
+    affine.running_mean.normal_()
+    probe = {f"head.{name}": tensor for name, tensor in torch.nn.Sequential(affine, head).state_dict().items()}
+    file = saved(mae={"model": state | probe})
+    (problem,) = describe_checkpoint(file, overrides=HEADS).problems
+    assert problem.startswith(
+        "no file says the eps of the batch norm of head.0.running_mean: PyTorch's is 1e-05, MAE's"
+    )
+    network = load_checkpoint(file, overrides=HEADS | {"batch_norm_eps": "1e-5"}).model
+    torch.testing.assert_close(network(images), head(affine(network.read(network.encode(images)))))
+
+
+def test_the_layer_before_the_head_in_timm_until_0_5(saved):
+    """timm vision_transformer.py, release 0.4.12: pre_logits is a linear layer and tanh."""
+    state = state_of("deit/checkpoint.pth")
+    hidden = torch.nn.Linear(24, 24)
+    more = {f"pre_logits.fc.{name}": tensor.detach() for name, tensor in hidden.named_parameters()}
+    images = torch.randn(2, 3, 16, 16)
+    plain = load_checkpoint(saved(deit={"model": state}), overrides=HEADS).model
+    right = plain.head(hidden(plain.read(plain.encode(images))).tanh())
+    checkpoint = load_checkpoint(saved(deit={"model": state | more}), overrides=HEADS)
+    torch.testing.assert_close(checkpoint.model(images), right)
 
 
 @pytest.mark.parametrize(

@@ -279,6 +279,21 @@ def test_a_lone_file_needs_its_architecture(lone):
     assert old_name.name == checkpoint.name
 
 
+def test_a_head_that_was_learned_reads_the_layer_before_it(tmp_path):
+    """pre_logits of timm until 0.5, which timm leaves out of the weights that it publishes; their heads are zeros."""
+    given = SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"}
+    model, state = toy(given["architecture"])
+    width = model.config.width
+    hidden = torch.nn.Linear(width, width)
+    more = {f"pre_logits.fc.{name}": tensor.detach() for name, tensor in hidden.named_parameters()}
+    file = write(tmp_path, state | more) / "model.safetensors"
+    images = torch.randn(2, 3, *model.config.image_size)
+    right = model.head(hidden(model.read(model.encode(images))).tanh())
+    torch.testing.assert_close(load_checkpoint(file, overrides=given).model(images), right)
+    backbone = load_checkpoint(file, overrides=given | {"num_classes": "0"})
+    torch.testing.assert_close(backbone.model(images), model.read(model.encode(images)))
+
+
 @pytest.mark.parametrize(
     ("architecture", "pool"),
     [("vit_base_patch16_224.augreg_in21k", "avg"), ("eva02_base_patch14_224.mim_in22k", "token")],
@@ -419,6 +434,13 @@ def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(tmp_pat
 def test_a_training_checkpoint_has_classes_of_its_own(tmp_path, arch, classes, origin):
     description = describe_checkpoint(training_run(tmp_path, arch, toy(TINY, num_classes=classes)[1]), overrides=SIZES)
     assert (len(description.labels), description.labels_from) == (classes, origin)
+
+
+def test_an_arch_without_the_arguments_of_train_py_is_of_another_script(tmp_path):
+    """facebookresearch/SLIP main_linear.py, and PyTorch's ImageNet example, resize to 256 and have ImageNet's mean."""
+    torch.save({"epoch": 9, "arch": PLAIN, "state_dict": toy(PLAIN)[1]}, tmp_path / "linear_best.pt")
+    with pytest.raises(CheckpointError, match=r"crop_pct depends on .* or the training's own --set resize_size=$"):
+        load_checkpoint(tmp_path / "linear_best.pt", overrides=SIZES)
 
 
 def test_an_arch_that_timm_does_not_have_is_asked_for(tmp_path):

@@ -1,0 +1,30 @@
+"""A file that grows, and that one run at a time writes."""
+
+import errno
+from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
+
+WITHOUT = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of file systems that have no locks, as Lustre by default
+
+
+def locked(path: Path) -> BinaryIO:
+    """The file, to append to. Another run cannot have it until it is closed, where the system and its file system have
+    locks. Raises ValueError while another run has it.
+    """
+    file = path.open("ab")
+    try:
+        if fcntl:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in WITHOUT:
+            return file
+        file.close()
+        if isinstance(error, BlockingIOError):
+            raise ValueError(f"{path}: another run is writing it") from None
+        raise
+    return file
