@@ -1,10 +1,10 @@
 """`python -m lab.benchmarks.servers [GROUP...] [--requests N]`: measure servers side by side; rewrites the tables.
 
 Groups are those of one precision (fp32, bf16, int8), others (slower ones in fp32) and equal (servers that run the same
-file). Without a name it is all of them. Each takes 15 to 20 minutes on two cores. A group that was measured before in
+file). Without a name it is all of them. Each takes 15 to 30 minutes on two cores. A group that was measured before in
 the same state of the code is not measured again. The tables are rewritten when those of all precisions are there, and
-again with each other one. The first is that of this kind of processor: precisions are as fast as its instructions. N requests stand behind each
-percentile (500).
+again with each further group. The first is that of this kind of processor: precisions are as fast as its instructions.
+N requests stand behind each percentile (500).
 """
 
 import argparse
