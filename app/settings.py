@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     max_images_per_request: PositiveInt = 16
     """Largest number of images in one multipart request"""
     max_upload_bytes: PositiveInt = 32 * 2**20
-    """Largest body of one request, in bytes; at most three quarters of `VIT_MAX_BODIES_BYTES`"""
+    """Largest body of one request, in bytes. Three quarters of `VIT_MAX_BODIES_BYTES` is the limit if that is less"""
     max_bodies_bytes: PositiveInt = 512 * 2**20
     """Bytes of all request bodies together; further requests get 503"""
     max_connections: PositiveInt = 1024

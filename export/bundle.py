@@ -106,7 +106,7 @@ def _fill(
     model = model_for(checkpoint, precision, None if images is None else images.ranges)
     engine, shapes = write_graphs(folder, model, checkpoint, precision)
     if precision in ("bf16", "fp16") and engine.computes_in != precision:
-        warn(f"This processor computes {precision} in {engine.computes_in}: the figures are of rounded weights alone.")
+        warn(f"This processor computes {precision} in {engine.computes_in}: figures show only a part of the rounding.")
     both = of_both(checkpoint, images, engine) if images else None
     answered = answers(both, images) if both and images and checkpoint.config.num_classes else None
     alike = likeness(both, images) if both and images and not checkpoint.config.num_classes else None

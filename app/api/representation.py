@@ -27,7 +27,7 @@ def preferred_format(accept: Iterable[str], *, among: Iterable[Format]) -> Forma
         weights[media_range] = float(quality) if quality.replace(".", "", 1).isdecimal() else 0.0
 
     def weight(kind: Format) -> tuple[float, int]:
-        """Of two formats with one quality, the one that is named more exactly goes first; of two refused ones, last."""
+        """Of two formats with one quality, the more exactly named one goes first, or last if both are refused."""
         media_type = MEDIA_TYPES[kind]
         ranges = ("*/*", f"{media_type.split('/')[0]}/*", media_type)
         exactness = max((place for place, r in enumerate(ranges) if r in weights), default=0)

@@ -48,7 +48,7 @@ class Answer:
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.state.status = message["status"]
-            fields: Fields = list(message["headers"])
+            fields: Fields = [field for field in message["headers"] if field[0] != b"accept-ranges"]  # see Door
             self._ends_line = JSON in fields and any(name == LENGTH for name, _ in fields)
             if self._ends_line:
                 fields = [(name, b"%d" % (int(value) + 1) if name == LENGTH else value) for name, value in fields]

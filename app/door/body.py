@@ -53,7 +53,9 @@ class Bodies:
             payer.refuse(Overloaded("The service is receiving too many bytes. Send this request again in a moment."))
 
     def too_large(self) -> BodyTooLarge:
-        return BodyTooLarge(f"The request body exceeds {self.max_bytes} bytes ({self._limited_by}).")
+        return BodyTooLarge(
+            f"The request body exceeds {self.max_bytes} bytes, the most that {self._limited_by} allows one request."
+        )
 
 
 class Body:

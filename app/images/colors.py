@@ -37,7 +37,7 @@ def upright_rgb(image: Image.Image) -> Image.Image:
     """
     raw_mode = _raw_mode(image)
     image.load()
-    # A text of a PNG may have any name, also that of what Pillow reads.
+    # A text of a PNG may be called as what is read here: transparency, exif.
     image.info = {name: value for name, value in image.info.items() if not isinstance(value, str)}
     turn = _TURNS.get(_orientation(image))
     rgb = _to_rgb(image, raw_mode)

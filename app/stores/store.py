@@ -29,7 +29,7 @@ def open_store(*, settings: Settings, namespace: str, least_bytes: int, metrics:
     """
     if settings.store == "memory":
         if 0 < settings.store_max_bytes < least_bytes:
-            log.warning("VIT_STORE_MAX_BYTES has no room for an image and its maps: %d bytes and more", least_bytes)
+            log.warning("VIT_STORE_MAX_BYTES has no room for an image and its maps, at least %d bytes", least_bytes)
         return MemoryStore(max_bytes=settings.store_max_bytes, ttl_s=settings.store_ttl_s)
     from app.stores.redis import RedisStore  # takes a tenth of a second to import, for those who use it
 

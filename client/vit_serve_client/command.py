@@ -157,17 +157,17 @@ def _check_places(mirror: Mirror, images: list[str]) -> None:
 def _outcome(options: argparse.Namespace, images: list[str], output: Output, *, sent: int) -> int:
     """Tells it, and gives the exit status."""
     bests = [output.best.get(image) for image in images]
-    failed = bests.count(None)
+    unusable = bests.count(None)
     if not images:
         tell("no image is of this --part")
     elif not sent:
-        counts = f"{len(images) - failed} named, {failed} unusable"
+        counts = f"{len(images) - unusable} named, {unusable} unusable"
         tell(f"{len(images)} already in {options.out} ({counts}); none was left to send")
-    elif failed:
-        tell(f"{failed} of {len(images)} images could not be used")
+    elif unusable:
+        tell(f"{unusable} of {len(images)} images could not be used")
     if labels := Counter(best.label for best in bests if best and best.label):
         tell(f"labels: {_listed(labels)}")
-    return SOME_FAILED if failed else 0
+    return SOME_FAILED if unusable else 0
 
 
 def _copy(bulk: Bulk, images: Sequence[str], folder: Path, root: Path, *, concurrency: int) -> None:

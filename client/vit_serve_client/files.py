@@ -59,8 +59,8 @@ def base(arguments: Sequence[str]) -> Path:
 
 
 def _without(images: dict[str, None], made: Iterable[Path], own: Path) -> list[str]:
-    """The images that do not lie in `made`. Where all lie in one of them, because it is their `own` folder or around
-    it, it keeps them, but for the heatmaps in their own: those have the name of another image, and .png.
+    """The images that do not lie in `made`. A folder of `made` that is their `own`, or around it, does not count; if it
+    is their own, heatmaps are left out: they have the name of another image, and .png.
     """
     home = Path(os.path.realpath(own))
     folders = [Path(os.path.realpath(folder)) for folder in made]

@@ -118,6 +118,7 @@ class Output:
         if self._path and self._parquet:
             data = self._path.read_bytes().decode()
             parquet.write_rows(self._parquet, self._text.columns, (row for _, row in self._text.rows(data)))
+            self._file.close()  # first, for Windows
             self._path.unlink()
 
     def close(self) -> None:

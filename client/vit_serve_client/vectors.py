@@ -29,9 +29,11 @@ class Vectors:
         try:
             if self._path.exists() and not self._file.tell():
                 self._restore(images)
-        except ValueError:
+        except BaseException as error:  # also where it is interrupted: another run restores all of them
             self._file.truncate(0)
-            raise OtherRun(f"{self._path} has other images than the output: give another --out") from None
+            if isinstance(error, ValueError):
+                raise OtherRun(f"{self._path} has other images than the output: give another --out") from None
+            raise
         self._count = len(images)
         if self._file.tell() < self._size():
             raise OtherRun(f"the output has images that {self._path} does not have: give another --out")
@@ -49,12 +51,16 @@ class Vectors:
         """`images` are all that are embedded, in the order of the output."""
         self._check()
         parquet.write_vectors(self._path, images, self._part, self._length)
-        self._part.unlink()
+        self._remove()
 
     def close(self) -> None:
-        if not os.fstat(self._file.fileno()).st_size:
-            self._part.unlink(missing_ok=True)
+        if not self._file.closed and not os.fstat(self._file.fileno()).st_size:
+            self._remove()
         self._file.close()
+
+    def _remove(self) -> None:
+        self._file.close()  # first, for Windows
+        self._part.unlink(missing_ok=True)
 
     def _restore(self, images: Sequence[str]) -> None:
         """Raises ValueError for a file of other images."""
@@ -68,7 +74,7 @@ class Vectors:
         part has, so it is removed.
         """
         if self._part.stat().st_size != self._size():
-            self._part.unlink()
+            self._remove()
             raise GivenUp(f"another run wrote {self._part} too: give each an --out and --embeddings of its own")
 
     def _size(self) -> int:

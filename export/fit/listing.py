@@ -46,7 +46,7 @@ def _of_folder(folder: Path, *, labelled: bool) -> Listing:
     learned, held_out = first_of(TRAIN_NAMES, inside), first_of(HELD_OUT_NAMES, inside)
     if labelled and len(inside) > 1 and not (learned and held_out) and all(map(PART.fullmatch, inside)):
         raise ValueError(
-            f"{folder}: {first_few(sorted(inside.values()))} are called like parts of a data set, not like labels. "
+            f"{folder}: {first_few(sorted(inside.values()))} are names of parts of a data set, not of labels. "
             f"Call the parts {TRAIN} and {HELD_OUT}, with a folder for each label in them, or give the folder of the "
             "labels"
         )

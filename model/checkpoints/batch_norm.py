@@ -21,11 +21,11 @@ def fold(source: Source, facts: Facts) -> None:
     """Make one linear layer of a batch norm and the only linear layer, behind it. What is not that stays, and is
     refused by name later. No file has the eps of the norm.
     """
-    for found in [match for name in source.names if (match := VARIANCE.fullmatch(name))]:
-        layer, parts = _behind(source, found), _parts(source, found["norm"])
-        weight, bias = f"{layer}weight", f"{layer}bias"
-        if not layer:
+    norms = [match for name in source.names if (match := VARIANCE.fullmatch(name))]
+    for found in sorted(norms, key=lambda match: int(match["number"]), reverse=True):  # from the layer backwards
+        if not (layer := _behind(source, found)):
             continue
+        weight, bias, parts = f"{layer}weight", f"{layer}bias", _parts(source, found["norm"])
         classes, width = source.shape(weight)
         if len(parts) not in (2, 4) or any(source.shape(name) != (width,) for name in parts):
             continue

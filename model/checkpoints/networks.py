@@ -44,8 +44,8 @@ PREFERRED = (
 SCORE = r"(acc|accuracy|auroc|auc|map|f1|f1_score|precision|recall|confmat|confusion_matrix|kappa|top)\d*"
 LOSS = r"(\w+_)?(criterion|criteria|loss(es)?)(_fn|_func|_function|_module|_weights?)?"
 METRIC = rf"(\w+_)?metrics?|(train|val|valid|test|eval)_(\w+_)?{SCORE}(_\w+)?|{SCORE}"
-BESIDE_LOSS = re.compile(f"{LOSS}|pos_weight|class_weights?|_extra_state")
-TRAINING = re.compile(f"{BESIDE_LOSS.pattern}|{METRIC}")
+OF_LOSS = re.compile(f"{LOSS}|pos_weight|class_weights?|_extra_state")
+TRAINING = re.compile(f"{OF_LOSS.pattern}|{METRIC}")
 COUNTERS = {"n_averaged", "num_batches_tracked", "total_ops", "total_params", "num_updates", "initted", "step", "decay"}
 # What may stand beside a network and belong to it: heads; the other tower; blocks, in some files of transformers; what
 # facebookresearch trains with.
@@ -92,11 +92,12 @@ def take(states: Mapping[Place, Mapping[str, Stored]], *, file: str, weights: st
     roots = {place: _roots(state) for place, state in states.items()}
     found = [(place, root) for place in states for root in roots[place]]
     of_msn = any("prototypes" in state for state in states.values())  # facebookresearch/msn, whose target is published
+    preferred = ("target_encoder", *PREFERRED) if of_msn else PREFERRED
     holding = [place for place, state in states.items() if any(re.search(r"\b(weight|bias)$", name) for name in state)]
     chosen = place, root = (
-        _choose(found, file, weights, of_msn=of_msn)
+        _choose(found, file, weights, preferred)
         if found
-        else _choose([(one, "") for one in holding or states], file, None)
+        else _choose([(one, "") for one in holding or states], file, None, preferred)
     )
     state = states[place]
     for other in roots[place]:
@@ -175,7 +176,7 @@ def _roots(state: Mapping[str, Stored]) -> list[str]:
 
 
 def _choose(
-    found: list[tuple[Place, str]], file: str, weights: str | None, *, of_msn: bool = False
+    found: list[tuple[Place, str]], file: str, weights: str | None, preferred: Sequence[str]
 ) -> tuple[Place, str]:
     called = {_called(*one): one for one in found}
     if weights is not None:
@@ -184,8 +185,6 @@ def _choose(
         return called[weights]
     if not found:
         raise CheckpointError(f"{file} holds no state dict")
-
-    preferred = ("target_encoder", *PREFERRED) if of_msn else PREFERRED
 
     def rank(one: tuple[Place, str]) -> list[int]:
         return [preferred.index(name) if name in preferred else len(preferred) for name in one[0]]
@@ -255,5 +254,6 @@ def _shared(state: Mapping[str, Stored]) -> str:
 def _is_of_training(name: str, stored: Stored) -> bool:
     parts = re.split(r"[./]", name)
     counts = parts[-1] in COUNTERS and prod(stored.shape) == 1
-    kinds = BESIDE_LOSS if parts[-1] in ("weight", "bias") else TRAINING  # a metric has no weights
+    has_weights = parts[-1] in ("weight", "bias") and stored.shape  # a metric has single numbers of these names
+    kinds = OF_LOSS if has_weights else TRAINING
     return counts or any(kinds.fullmatch(part) for part in parts)

@@ -95,7 +95,7 @@ def doubt_of_heads(source: Source, width: int) -> str:
 
     facebookresearch/moco-v3 vits.py and issue #7, wangsr126/MAE-Lite, and facebookresearch/SLIP models.py.
     """
-    if width >= BASE:
+    if width >= BASE or width % DOUBTED_HEADS:
         return ""
     if has_fixed_positions(source):
         alike = "the positions are fixed sines, as in MoCo v3 and MAE-Lite, whose networks"

@@ -169,7 +169,10 @@ def test_a_text_and_a_file_that_is_too_large_are_refused_in_sentences_beside_the
     large.write_bytes(bytes(33 * 2**20))
     page.set_input_files("#file", large)
     page.locator(".refused").wait_for()
-    assert refusal(page) == "large.jpg The request body exceeds 33554432 bytes (VIT_MAX_UPLOAD_BYTES)."
+    assert (
+        refusal(page)
+        == "large.jpg The request body exceeds 33554432 bytes, the most that VIT_MAX_UPLOAD_BYTES allows one request."
+    )
     assert complaints == ["415 /classify", "413 /classify"]
     complaints.clear()
 

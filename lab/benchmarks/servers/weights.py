@@ -88,7 +88,7 @@ class _FromPixels(nn.Module):
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
         self.model = checkpoint.model
-        self.scale, self.shift = (nn.Buffer(part.float()) for part in factors(checkpoint.preprocessing))
+        self.scale, self.shift = (nn.Buffer(each.float()) for each in factors(checkpoint.preprocessing))
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
         tokens = self.model.encode((images * self.scale + self.shift).permute(0, 3, 1, 2))

@@ -117,7 +117,7 @@ def describe(source: Source, facts: Facts) -> Description:
         assert grid is not None
         preprocessing = _preprocessing(source, facts, member, member.side or grid[0] * patch)
     num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
-    vectors = features // width  # that the head reads side by side
+    vectors = 1 if "pre_logits.weight" in source else features // width  # that the head reads side by side
     said = source.arguments.get("nb_classes")
     if num_classes and said not in (None, num_classes) and facts.overrides.get("num_classes") != "0":
         raise CheckpointError(f"args in the file say {said} classes, the head has {num_classes}")

@@ -96,9 +96,12 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         grid=grid,
         preprocessing=preprocessing,
-        advice='The class token is read. If the model was built with pool="mean", give --set pool=mean.'
-        if class_tokens and "pool" not in facts.overrides
-        else "",
+        advice=" ".join(
+            ['The class token is read. If the model was built with pool="mean", give --set pool=mean.']
+            * (class_tokens > 0 and "pool" not in facts.overrides)
+            + ["The rectangle takes the first rows of the table of positions: right for a model trained on such ones."]
+            * (grid is not None and prod(grid) < source.shape("pos_embed")[-2] - class_tokens)
+        ),
     )
 
 

@@ -51,7 +51,7 @@ NAMES = (
     (r"blocks\.(\d+)\.mlp_out_proj\.", r"blocks.\1.mlp.fc2."),
     (r"blocks\.(\d+)\.ls\.gamma", r"blocks.\1.ls1.gamma"),
 )
-HIDDEN = "pre_logits.fc."  # a layer before the head, until timm 0.5
+HIDDEN = (r"^pre_logits\.fc\.", "pre_logits.")  # a layer before the head, until timm 0.5
 DROPPED = (
     r".*\.(relative_position_index|rel_coords_log)"  # computed from the image size; older versions saved them
     r"|(.*\.)?rope\.(?!freqs$).*"  # likewise; timm does not load them (models/eva.py, checkpoint_filter_fn)
@@ -78,12 +78,9 @@ def describe(source: Source, facts: Facts) -> Description:
         source.rename(dinov3.NAMES, dropping=dinov3.TRAINING_ONLY)
     # timm drops this layer of its published weights (checkpoint_filter_fn), whose heads are zeros; a head that was
     # learned since reads it.
-    hidden = facts.serves_head and not config and {f"{HIDDEN}weight", "head.weight"} <= {*source.names}
-    layer = re.escape(HIDDEN)
-    source.rename(
-        [*NAMES, (f"^{layer}", "pre_logits.")] if hidden else NAMES,
-        dropping="|".join([DROPPED, *([OTHERS] if tower else []), *([] if hidden else [f"{layer}.*"])]),
-    )
+    hidden = facts.serves_head and not config and {"pre_logits.fc.weight", "head.weight"} <= {*source.names}
+    names, dropped = ([*NAMES, HIDDEN], DROPPED) if hidden else (NAMES, rf"{DROPPED}|{HIDDEN[0]}.*")
+    source.rename(names, dropping=f"{dropped}|{OTHERS}" if tower else dropped)
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG

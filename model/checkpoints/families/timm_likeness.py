@@ -11,7 +11,7 @@ from model.checkpoints.facts import MISSING, Facts
 from model.checkpoints.families.timm_architectures import Architecture, find, table
 from model.checkpoints.families.timm_network import network, patch_side
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import DOUBTED_HEADS, doubt_of_heads
+from model.checkpoints.tensors import doubt_of_heads
 from model.config import ViTConfig, stem_stride
 
 MOST_NAMED = 5
@@ -33,7 +33,7 @@ def need_architecture(source: Source, facts: Facts) -> str:
     doubt = doubt_of_heads(source, shown["width"])
     if "architecture" in facts.overrides:
         if doubt:
-            facts.need({"num_heads": DOUBTED_HEADS}, why=doubt)
+            facts.need({"num_heads": max(shown["width"] // 64, 1)}, why=doubt)
         return facts.resolve("architecture", "", "")
     alike = _alike(source, shown)
     fits = [one for one in alike if one.shows == shown]

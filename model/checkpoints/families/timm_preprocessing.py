@@ -48,8 +48,8 @@ def preprocessing(
         first = next(iter(values.values()))
         if any(value != first for value in values.values()) and fact not in facts.overrides:
             raise CheckpointError(
-                f"{name} depends on where the weights come from: give --set architecture= one of {', '.join(values)}, "
-                f"or the training's own --set {fact}="
+                f"{name} depends on where the weights come from: give --set architecture= with one of "
+                f"{', '.join(values)}, or --set {fact}= with that of the training"
             )
         return first, f"timm, {' and '.join(values)}"
 

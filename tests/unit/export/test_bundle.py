@@ -71,7 +71,7 @@ def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp
     monkeypatch.setattr("export.bundle.trace", lambda graph: onnx.load(headless_bundle / "explain.onnx"))
     lower = write_bundle(toy_checkpoint(num_classes=0), tmp_path / "toy", replace=False, precision="bf16")
     assert (lower.agreement, lower.parity.logits) == (None, None)  # nor has it labels to agree about
-    said = "This processor computes bf16 in fp32: the figures are of rounded weights alone." in capsys.readouterr().err
+    said = "This processor computes bf16 in fp32: figures show only a part of the rounding." in capsys.readouterr().err
     assert said == (engine_of(tmp_path / "toy", "openvino").computes_in == "fp32")
 
 

@@ -54,4 +54,4 @@ async def test_a_value_over_the_limit_is_not_kept_and_drops_nothing():
 def test_a_memory_for_less_than_one_image_is_named_at_start(metrics, caplog, max_bytes, warned):
     """As of a person who means MiB. With 0, nothing is to be kept."""
     open_store(settings=Settings(store_max_bytes=max_bytes), namespace="x", least_bytes=1000, metrics=metrics)
-    assert ("VIT_STORE_MAX_BYTES has no room for an image and its maps: 1000 bytes" in caplog.text) == warned
+    assert ("VIT_STORE_MAX_BYTES has no room for an image and its maps, at least 1000 bytes" in caplog.text) == warned

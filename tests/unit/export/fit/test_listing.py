@@ -125,8 +125,8 @@ def outcome(path) -> tuple[Labelled, ...] | str:
             "the only label in {0} is dataset, and two are needed. If train, val in {0}/dataset are the labels, give "
             "{0}/dataset",
         ),
-        (["train/cat.0.jpg", "test1/1.jpg"], "{}: test1, train are called like parts of a data set, not like labels"),
-        (["seg_train/sea/a.jpg", "seg_test/sea/b.jpg", "seg_pred/c.jpg"], "are called like parts of a data set"),
+        (["train/cat.0.jpg", "test1/1.jpg"], "{}: test1, train are names of parts of a data set, not of labels"),
+        (["seg_train/sea/a.jpg", "seg_test/sea/b.jpg", "seg_pred/c.jpg"], "are names of parts of a data set"),
         (["a/b/cat/a.jpg", "a/b/dog/a.jpg"], "If cat, dog in {0}/a/b are the labels, give {0}/a/b"),
         (["train/all/cat/a.jpg", "train/all/dog/a.jpg", "val/all/cat/b.jpg"], "the only label in {}/train is all, and"),
     ],

@@ -86,6 +86,7 @@ LEFT = {
     "val_acc.confmat": torch.ones(6, 6),  # of torchmetrics
     "test_auroc.thresholds": MANY,
     "val_acc_best.value": COUNT,
+    "val_acc.weight": COUNT,  # of a torchmetrics.MeanMetric
     "train_metrics.MulticlassAccuracy.tp": MANY,
     "pos_weight": MANY,
     "model.blocks.0.total_ops": torch.zeros(1, dtype=torch.float64),  # of thop

@@ -149,6 +149,12 @@ def test_the_batch_norm_of_maes_linear_probe_is_a_part_of_its_head(saved):
     )
     network = load_checkpoint(file, overrides=HEADS | {"batch_norm_eps": "1e-5"}).model
     torch.testing.assert_close(network(images), head(affine(network.read(network.encode(images)))))
+    both = torch.nn.Sequential(affine, torch.nn.BatchNorm1d(24).eval(), head)
+    both[1].running_mean.normal_()
+    both[1].running_var.uniform_(0.1, 2)
+    file = saved(mae={"model": state | {f"head.{name}": tensor for name, tensor in both.state_dict().items()}})
+    network = load_checkpoint(file, overrides=HEADS | {"batch_norm_eps": "1e-5"}).model
+    torch.testing.assert_close(network(images), both(network.read(network.encode(images))))
 
 
 def test_the_layer_before_the_head_in_timm_until_0_5(saved):

@@ -327,7 +327,9 @@ def test_an_oblong_table_whose_rows_happen_to_be_a_square(tmp_path):
 
 def test_preprocessing_that_tags_disagree_on_must_be_given(lone):
     given = SIZES | {"architecture": PLAIN}
-    with pytest.raises(CheckpointError, match=r"crop_pct depends on .* architecture= one of .*\.augreg_in21k_ft_in1k"):
+    with pytest.raises(
+        CheckpointError, match=r"crop_pct depends on .* architecture= with one of .*\.augreg_in21k_ft_in1k"
+    ):
         load_checkpoint(lone, overrides=given)
     by_hand = {"mean": "0,0,0", "std": "1,1,1", "resize_size": "(40, 40)"}
     checkpoint = load_checkpoint(lone, overrides=given | by_hand)
@@ -439,7 +441,9 @@ def test_a_training_checkpoint_has_classes_of_its_own(tmp_path, arch, classes, o
 def test_an_arch_without_the_arguments_of_train_py_is_of_another_script(tmp_path):
     """facebookresearch/SLIP main_linear.py, and PyTorch's ImageNet example, resize to 256 and have ImageNet's mean."""
     torch.save({"epoch": 9, "arch": PLAIN, "state_dict": toy(PLAIN)[1]}, tmp_path / "linear_best.pt")
-    with pytest.raises(CheckpointError, match=r"crop_pct depends on .* or the training's own --set resize_size=$"):
+    with pytest.raises(
+        CheckpointError, match=r"crop_pct depends on .* or --set resize_size= with that of the training$"
+    ):
         load_checkpoint(tmp_path / "linear_best.pt", overrides=SIZES)
 
 
