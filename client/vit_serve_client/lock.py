@@ -7,7 +7,7 @@ from typing import BinaryIO
 try:
     import fcntl
 except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = None  # type: ignore[assignment]  # mypy takes it for a module alone
 
 WITHOUT = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of file systems that have no locks, as Lustre by default
 

@@ -70,8 +70,8 @@ class Vectors:
             self._file.write(_packed(vector))
 
     def _check(self) -> None:
-        """Raises GivenUp if another run wrote too, on a file system without locks. Nobody knows then whose vectors the
-        part has, so it is removed.
+        """Raises GivenUp if another run wrote too, where the file system has no locks. The part then has vectors of
+        both, so it is removed.
         """
         if self._part.stat().st_size != self._size():
             self._remove()

@@ -18,7 +18,7 @@ EPS, EPS_OF_MAE = 1e-5, 1e-6
 
 
 def fold(source: Source, facts: Facts) -> None:
-    """Make one linear layer of a batch norm and the only linear layer, behind it. What is not that stays, and is
+    """Join each batch norm with the linear layer behind it, which has to be the only one. Other layers stay, and are
     refused by name later. No file has the eps of the norm.
     """
     norms = [match for name in source.names if (match := VARIANCE.fullmatch(name))]

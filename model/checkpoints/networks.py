@@ -50,20 +50,9 @@ COUNTERS = {"n_averaged", "num_batches_tracked", "total_ops", "total_params", "n
 # What may stand beside a network and belong to it: heads; the other tower; blocks, in some files of transformers; what
 # facebookresearch trains with.
 HEADS = {
-    "head",
-    "heads",
-    "classifier",
-    "classification",
-    "clf",
-    "cls",
-    "fc",
-    "linear",
-    "lin",
-    "logits",
-    "out",
-    "output",
-    "top",
-}
+    "head", "heads", "classifier", "classification", "clf", "cls", "fc",
+    "linear", "lin", "logits", "out", "output", "top",
+}  # fmt: skip
 BESIDE_HEADS = {"class", "dist", "distillation", "last", "final", "layer", "mlp", "image", "label", "new", "probe"}
 OTHERS = re.compile(
     r"(text_model|text_projection|visual_projection|logit_\w+|(encoder\.)?layers?|(dino|ibot)_head|decoder\w*|mask_token)"
