@@ -2,8 +2,8 @@
 
 Groups are those of one precision (fp32, bf16, int8), others (slower ones in fp32) and equal (servers that run the same
 file). Without a name it is all of them. Each takes 15 to 30 minutes on two cores. A group that was measured before in
-the same state of the code is not measured again. The tables are rewritten when those of all precisions are there, and
-again with each further group. The first is that of this kind of processor: precisions are as fast as its instructions.
+the same state of the code is not measured again. The table of equal graphs is rewritten with its group, the others when
+all precisions are there. The first is that of this kind of processor: precisions are as fast as its instructions.
 N requests stand behind each percentile (500).
 """
 
@@ -26,9 +26,8 @@ from lab.benchmarks.servers.comparison import (
     tries_table,
     work_folder,
 )
-from lab.benchmarks.servers.contenders import GROUPS
+from lab.benchmarks.servers.contenders import EQUAL, GROUPS
 
-OF_ANY_PROCESSOR = {"servers_equal": equal_table, "servers_tries": tries_table}
 KINDS = ("amx_int8", "avx512_vnni", "avx2")  # of processors, by the instructions that decide
 
 
@@ -41,21 +40,21 @@ def main() -> None:
         for group in arguments.groups or GROUPS:
             if group not in journal:
                 journal[group] = compare(group, arguments.requests, journal)
-            for of_groups in (servers_table, *OF_ANY_PROCESSOR.values()):
+            for of_groups in (servers_table, equal_table, tries_table):
                 rows = of_groups([journal[group]])
                 print(table(rows) if rows else "")
             for name, why in journal[group].left_out.items():
                 print(f"left out: {name}: {why}", file=sys.stderr)
         done = {group: journal[group] for group in GROUPS if group in journal}
-    if missing := [group for group in PRECISIONS if group not in done]:
-        print(f"The tables are written when there are also: {', '.join(missing)}")
-        return
     every = list(done.values())
+    if EQUAL in done:
+        publish("servers_equal", equal_table([done[EQUAL]]), about([done[EQUAL]]))
+    if missing := [group for group in PRECISIONS if group not in done]:
+        print(f"The other tables are written when there are also: {', '.join(missing)}")
+        return
     kind = next((each for each in KINDS if each in instructions()), platform.machine())
     publish(f"servers_{kind}", servers_table(every), about(every))
-    for name, of_groups in OF_ANY_PROCESSOR.items():
-        if rows := of_groups(every):
-            publish(name, rows, about(every))
+    publish("servers_tries", tries_table(every), about(every))
     if len(done) == len(GROUPS):
         shutil.rmtree(WORK)
 
