@@ -79,7 +79,7 @@ class BatchClassifier:
         - `embedding`: what the head reads, as POST /embed gives it; None for an image that cannot be used
         - `familiarity`, if the bundle knows its images, as in an answer; None for an image that cannot be decoded
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
-        - `evidence`, if it was asked for: label, grid (rows, columns), values (row by row) and receipt
+        - `evidence`, if it was asked for: label, index, grid (rows, columns), values (row by row) and receipt
 
         Raises BatchFailed when the fault is none of an image's.
         """
@@ -152,6 +152,7 @@ class BatchClassifier:
             assert shown.receipt
             answer["evidence"] = {
                 "label": shown.chosen.label,
+                "index": shown.chosen.index,
                 "grid": list(shown.values.shape),
                 "values": shown.values.ravel().tolist(),
                 "receipt": shown.receipt.model_dump(),

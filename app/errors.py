@@ -58,7 +58,7 @@ class MalformedRequest(ServiceError):
 
 class Unauthorized(ServiceError):
     status, kind, title = HTTPStatus.UNAUTHORIZED, "unauthorized", "The request needs an API key"
-    headers: Mapping[str, str] = {"WWW-Authenticate": "Bearer"}
+    headers: Mapping[str, str] = {"WWW-Authenticate": 'Bearer realm="vit-serve"'}
 
 
 class NotFound(ServiceError):

@@ -60,7 +60,7 @@ class Problem(BaseModel):
     @computed_field  # type: ignore[prop-decorator]  # mypy knows no decorator above a property
     @property
     def error(self) -> str:
-        """The detail again: clients of Triton, KServe and Hugging Face read nothing else."""
+        """The detail again: clients of Triton and Hugging Face read nothing else."""
         return self.detail
 
 

@@ -159,6 +159,8 @@ class RedisStore:
                 await self._redis.get(self._probe_key)
         except (RedisError, OSError) as error:
             failure = self._failure(error)
+            if failure.lasting:
+                self._metrics.store_failures.labels("put", failure.reason).inc()  # requests no longer do
             if failure.lasting or failure.reason in MISSING_ANSWERS:
                 raise  # else what Redis has can still be read
 

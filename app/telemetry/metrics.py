@@ -23,7 +23,7 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from app.errors import Overloaded, UnusableImage
+from app.errors import Overloaded, UnsupportedType, UnusableImage
 from app.machine import cpu_seconds
 from app.telemetry.logs import dropped_lines
 from app.telemetry.stages import Stage
@@ -60,7 +60,7 @@ class Metrics:
         self._key_requests = counter("vit_key_requests", "Requests that brought a key, by its name", ["key"])
         # classified, embedded, abandoned, or the kind of the problem
         self.images = counter("vit_images", "Images by outcome", ["outcome"])
-        for outcome in ("classified", "embedded", UnusableImage.kind):
+        for outcome in ("classified", "embedded", UnusableImage.kind, UnsupportedType.kind):
             self.images.labels(outcome)
         self._images_by_label = counter("vit_top_labels", "Images by their most likely label", ["label"])
         self._top_scores = Histogram(

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
-from starlette.middleware.base import RequestResponseEndpoint
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import app.main
 from app.__main__ import main
@@ -12,15 +12,19 @@ from app.main import create_app
 LEAK_BYTES = 16384  # per request
 
 
+class Leak:
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._kept: list[bytearray] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._kept.append(bytearray(b"x" * LEAK_BYTES))
+        await self._app(scope, receive, send)
+
+
 def leaking_app(*arguments: Any, **options: Any) -> FastAPI:
-    kept: list[bytearray] = []
     leaky = create_app(*arguments, **options)
-
-    @leaky.middleware("http")
-    async def leak(request: Request, call_next: RequestResponseEndpoint) -> Response:
-        kept.append(bytearray(b"x" * LEAK_BYTES))
-        return await call_next(request)
-
+    leaky.add_middleware(Leak)
     return leaky
 
 

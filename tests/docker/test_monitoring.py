@@ -104,6 +104,7 @@ def filled(query: str) -> str:
 def test_a_query_of_the_dashboard_has_an_answer_with_the_labels_of_its_legend(prometheus):
     for panel in PANELS:
         for target in panel["targets"]:
+            assert target["expr"].count("$model") == target["expr"].count("$namespace") > 0, panel["title"]
             answer = ask(prometheus, filled(target["expr"]))
             named = set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"]))
             assert answer, (panel["title"], target)

@@ -16,6 +16,7 @@ OTHER = {  # than those that are shipped
     "store": "rediss://cache.example:6380/1", "store-addresses": "203.0.113.0/28", "store-port": "6380",
     "otlp": "https://collector.example", "otlp-addresses": "198.51.100.7/32", "otlp-port": "443",
     "replicas-least": "4", "replicas-most": "44", "images-per-replica": "99", "prometheus": "http://prometheus.example",
+    "prometheus-release": "monitoring",
     "host": "birds.example", "tls-secret": "birds-tls", "ingress-class": "traefik",
     "bundle-image": "registry.example/birds:7", "bundle-folder": "/bundles/birds-7",
 }  # fmt: skip
@@ -42,7 +43,7 @@ def outside(resources: Resources) -> list[tuple[dict[str, Any], list[int]]]:
         if policy["podSelector"]["matchLabels"].items() <= labels.items()
         for rule in policy.get("egress", [])
         for to in rule["to"]
-        if "ipBlock" in to
+        if "ipBlock" in to and rule["ports"][0]["port"] != 53  # resolvers of the node
     ]
 
 
@@ -107,6 +108,8 @@ def test_the_values_arrive(build, other_site):
     assert (keda["minReplicaCount"], keda["maxReplicaCount"]) == (4, 44)
     assert keda["triggers"][0]["metadata"]["threshold"] == OTHER["images-per-replica"]
     assert keda["triggers"][0]["metadata"]["serverAddress"] == OTHER["prometheus"]
+    for kind in ("ServiceMonitor", "PrometheusRule"):
+        assert resources[kind, "vit-serve"]["metadata"]["labels"]["release"] == OTHER["prometheus-release"]
     allowed = [(block["cidr"], ports) for block, ports in outside(resources)]  # to which replicas connect
     assert allowed == [(OTHER["store-addresses"], [6380]), (OTHER["otlp-addresses"], [443])]
 

@@ -26,7 +26,7 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         drawn = client.get(f"{result['attention']}?method=evidence&label=star&format=json").json()
         assert row["predictions"] == result["predictions"]
         assert row["embedding"] == embedded["embedding"]
-        assert row["evidence"] == {name: drawn[name] for name in ("label", "grid", "values", "receipt")}
+        assert row["evidence"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "receipt")}
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {

@@ -202,7 +202,9 @@ async def test_a_lasting_refusal_is_named_once_and_stops_the_requests(
     await asyncio.sleep(0.1)  # it is tried again, as a request would do it
     assert breaker_open(metrics)
     assert await keep(store) is None
-    assert failures(metrics) == {("put", "refused"): 1, ("put", "breaker-open"): 1}
+    counted = failures(metrics)
+    assert counted.pop(("put", "refused")) > 1  # an alert lasts as long as Redis refuses
+    assert counted == {("put", "breaker-open"): 1}
     assert caplog.text.count(f"Redis at {redis_server.url.removeprefix('unix://')} {says}") == 1
 
 

@@ -154,7 +154,7 @@ def head(pixels: np.ndarray, **more: Any) -> dict[str, Any]:
         ({"outputs": [{"name": "scores", "parameters": {"binary_data": 1}}]}, "binary_data must be true or false"),
         ({"model_name": "other"}, "The request names the model 'other', and its path 'shapes'"),
         ({"model": "shapes"}, "model is not a member of a request"),
-        ({"model_version": "7"}, "model_version is not a member of a request"),
+        ({"model_version": "7"}, "model_version: Input should be '' or '1'"),
         ({"parameters": {"triton_x": 1}}, "triton_x is not a parameter of a request"),
         ({"parameters": {"timeout": "soon"}}, "timeout must be a whole number"),
         ({"parameters": {"attention": "yes"}}, "attention must be true or false"),
@@ -169,8 +169,8 @@ def test_an_invalid_request_is_refused_with_the_reason_before_the_model_runs(cli
 
 
 def test_kserves_own_client_repeats_the_name_of_the_model(client):
-    """kserve 0.21.0, InferRequest.to_rest."""
-    request = head(PIXELS[:1], id="1", model_name="shapes")
+    """kserve 0.21.0, InferRequest.to_rest; with the version, as Triton's messages of gRPC."""
+    request = head(PIXELS[:1], id="1", model_name="shapes", model_version="")
     assert client.post("/v2/models/shapes/infer", json=request).status_code == 200
 
 

@@ -288,7 +288,7 @@ def test_keys_and_a_port_for_metrics(tmp_path, star):
     side = free_port()
     with running(api_keys="first", api_keys_file=keys, metrics_port=side) as server:
         refused = ask(server, post(star))
-        assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert (refused.status, refused.headers["www-authenticate"]) == (401, 'Bearer realm="vit-serve"')
         check_problem(refused)
         for header in ("X-API-Key: first", "Authorization: Bearer second"):
             assert ask(server, post(star, header)).status == 200

@@ -4,7 +4,7 @@ kserve/open-inference-protocol, `specification/protocol/inference_rest.md`; para
 classification as in Triton's `docs/protocol/extension_binary_data.md` and `extension_classification.md`.
 """
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictInt, StrictStr, ValidationError
 
@@ -68,6 +68,7 @@ class Head(Part):
 
     id: StrictStr | None = None
     model_name: Name | None = None  # KServe's own client repeats the path so
+    model_version: Literal["", "1"] | None = None  # as in gRPC
     inputs: list[InputTensor] = Field(min_length=1, fail_fast=True)
     outputs: Annotated[list[RequestedOutput], Field(fail_fast=True)] | None = None
 

@@ -33,7 +33,7 @@ def test_each_of_the_keys_is_accepted_and_any_other_refused(request_of, headers)
         assert KEYS.check(request_of("/classify", "POST", **right)) == name
     with pytest.raises(Unauthorized) as refused:
         KEYS.check(request_of("/classify", "POST", **headers))
-    assert refused.value.headers == {"WWW-Authenticate": "Bearer"}
+    assert refused.value.headers == {"WWW-Authenticate": 'Bearer realm="vit-serve"'}
 
 
 @pytest.mark.parametrize(

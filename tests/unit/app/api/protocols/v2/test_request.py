@@ -83,11 +83,14 @@ def test_pixels_in_json_are_flat_or_nested_and_what_clients_add_is_kept(data):
     assert (found.id, found.parameters, found.outputs) == ("a", more["parameters"], None)
 
 
-@pytest.mark.parametrize(("shape", "nested"), [([2], False), ([2, 1], False), ([2, 1], True)])
-def test_encoded_images_in_json_are_base64(shape, nested):
+@pytest.mark.parametrize(
+    ("shape", "nested", "kind"),
+    [([2], False, "base64"), ([2, 1], False, "pillow_image"), ([2, 1], True, "base64")],
+)
+def test_encoded_images_in_json_are_base64(shape, nested, kind):
     texts = [base64.b64encode(image).decode() for image in (b"an image", b"another")]
     data = [[text] for text in texts] if nested else texts
-    _, uploads = read(json.dumps(head_of(shape=shape, datatype="BYTES", data=data, content_type="base64")).encode())
+    _, uploads = read(json.dumps(head_of(shape=shape, datatype="BYTES", data=data, content_type=kind)).encode())
     assert list(map(content_of, uploads)) == [b"an image", b"another"]
 
 
