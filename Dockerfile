@@ -18,12 +18,13 @@ RUN python3 -m venv --without-pip /venv \
  && python3 -m pip --python /venv/bin/python install --quiet --require-hashes --only-binary :all: --no-cache-dir \
     --no-compile --requirement /requirements.lock
 # Remove what is never imported or loaded: 284 MB of CUDA kernels that a CPU cannot use, OpenVINO's plugins for other devices and
-# its readers of other formats, a second copy of libonnxruntime (the Python module carries its own), and the packages' tests.
+# its readers of other formats, a second copy of libonnxruntime (the Python module carries its own), and the packages' tests. Not
+# every architecture has all of them.
 RUN cd /venv/lib/python3*/site-packages \
- && rm -r onnxruntime/transformers onnxruntime/quantization onnxruntime/tools onnxruntime/capi/libonnxruntime.so.* \
+ && rm -rf onnxruntime/transformers onnxruntime/quantization onnxruntime/tools onnxruntime/capi/libonnxruntime.so.* \
  && if [ "$DEVICE" = cpu ]; then \
-      rm onnxruntime/capi/libonnxruntime_providers_cuda.so onnxruntime/capi/libonnxruntime_providers_tensorrt.so \
-      && rm -r openvino_telemetry openvino/include openvino/cmake openvino/tools openvino/frontend/*/ \
+      rm -f onnxruntime/capi/libonnxruntime_providers_cuda.so onnxruntime/capi/libonnxruntime_providers_tensorrt.so \
+      && rm -rf openvino_telemetry openvino/include openvino/cmake openvino/tools openvino/frontend/*/ \
       && find openvino/libs \( -name '*_gpu_plugin*' -o -name '*_npu_plugin*' -o -name cache.json \
          -o -name '*_frontend.so*' ! -name '*_onnx_frontend*' ! -name '*_ir_frontend*' \) -exec rm {} +; \
     fi \

@@ -120,7 +120,7 @@ real: $(VENV)/.dev  ## [EXPERIMENTS="precision maps ..."]: a trained network and
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 	docker build --tag vit-serve$(if $(DEVICE),:$(DEVICE)) --build-arg BUNDLE="$(BUNDLE)" \
-		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
+		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
 
 lock: $(VENV)/.dev  ## write docker/requirements-*.lock, with hashes, from constraints.txt
 	$(LOCK) --group serve --output-file docker/requirements-cpu.lock
@@ -131,6 +131,7 @@ demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores
 	$(BIN)/python -m export --checkpoint model/demo/shapes.safetensors --out app/demo --replace
 
 $(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 14) or sys.exit("this is Python %d.%d: give another, from 3.11 to 3.14, such as PYTHON=python3.12" % v)'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 

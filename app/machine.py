@@ -48,7 +48,11 @@ def allowed_memory() -> int:
     Where there is no limit, version 1 says a number larger than any memory.
     """
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    limits = [*_limits(VERSION_2, "memory.max"), *_limits("memory", "memory.limit_in_bytes")]
+    limits = [
+        *_limits(VERSION_2, "memory.max"),
+        *_limits(VERSION_2, "memory.high"),  # above it the kernel slows the process down
+        *_limits("memory", "memory.limit_in_bytes"),
+    ]
     return min([machine, *(int(limit) for limit in limits if limit != "max")])
 
 
@@ -81,9 +85,9 @@ def _groups(controller: str) -> Iterator[Path]:
     """Folders of the own control group and of all above it that are mounted here (man 7 cgroups, man 5 proc)."""
     if not (PROCESS / "cgroup").is_file():  # another system, or a kernel without groups
         return
-    groups = (line.split(":", 2) for line in (PROCESS / "cgroup").read_text().splitlines())
+    groups = (line.split(":", 2) for line in os.fsdecode((PROCESS / "cgroup").read_bytes()).splitlines())
     own = next((path for _, names, path in groups if controller in names.split(",")), "/")
-    for line in (PROCESS / "mountinfo").read_text().splitlines():
+    for line in os.fsdecode((PROCESS / "mountinfo").read_bytes()).splitlines():
         place, _, kind = line.partition(" - ")
         file_system, _, options = kind.split(" ", 2)
         if controller not in {"cgroup2": [VERSION_2], "cgroup": options.split(",")}.get(file_system, []):

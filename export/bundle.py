@@ -144,7 +144,7 @@ def _fill(
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
         files={name: sha256(folder / name) for name in (*graph_files(precision), WEIGHTS, *files)},
     )
-    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n")
+    (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
 
 

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 
 
@@ -51,9 +51,12 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Have the system write a file, or the names in a folder, to the disk."""
+    """Have the system write a file, or the names in a folder, to the disk. Not every file system does it for a folder:
+    Samba and shares of virtual machines refuse.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
+        with suppress(OSError) if path.is_dir() else nullcontext():
+            os.fsync(descriptor)
     finally:
         os.close(descriptor)

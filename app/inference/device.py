@@ -10,6 +10,7 @@ from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, ON_GPUS, WEIGHTS, Bundle
 from app.inference.batch_cost import warn_of_weights
+from app.inference.cuda.driver import count_gpus
 from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
@@ -55,7 +56,7 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
         except DeviceError as error:
             if settings.device == "cuda":
                 raise
-            if NVIDIA_DRIVER.exists() or isinstance(error, WrongAnswer):
+            if NVIDIA_DRIVER.exists() or count_gpus() or isinstance(error, WrongAnswer):  # WSL 2 has no such file
                 log.warning("%s; the CPU is used instead", error)
             else:
                 log.info("found no NVIDIA GPU, so the CPU is used")
@@ -68,7 +69,7 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
                 start_log.info("opening the model in OpenVINO")
                 from app.inference.openvino import OpenVinoEngine  # each engine takes a moment to import, and memory
 
-                return on_cpu(OpenVinoEngine, streams=True)
+                return on_cpu(OpenVinoEngine)
         except DeviceError as error:
             if settings.engine == "openvino":
                 raise
@@ -108,7 +109,6 @@ def _on_cpu(
     max_memory: float,
     wait: Callable[[], object],
     kind: Callable[..., Engine],
-    streams: bool = False,
 ) -> Model:
     weights = (bundle.folder / WEIGHTS).stat().st_size
     warn_of_weights(weights, max_memory)
@@ -117,7 +117,7 @@ def _on_cpu(
         log.warning("this processor has no VNNI, so it does not run a bundle in int8 faster than one in fp32")
     threads = settings.model_threads or allowed_cores()
     max_batch = settings.max_batch or BATCH_ON_CPU
-    count = min(threads, max_batch) if streams and weights <= LARGEST_COPY else 1
+    count = min(threads, max_batch) if weights <= LARGEST_COPY else 1
     opened = partial(
         kind,
         graph=bundle.folder / COMBINED_GRAPH,

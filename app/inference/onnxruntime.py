@@ -12,14 +12,16 @@ from app.inference.combined import CombinedEngine, Shapes
 
 
 class OnnxEngine(CombinedEngine):
-    """The combined graph of a bundle as one session on all cores."""
+    """The combined graph of a bundle as one session. As many threads may call `run` at once as there are streams, and
+    each run has its share of the cores.
+    """
 
     provider = "CPUExecutionProvider"
 
-    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int) -> None:
+    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, streams: int = 1) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
         options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
+        options.intra_op_num_threads = threads // streams
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # it warns of its own rewriting of the branch
         options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md

@@ -6,7 +6,7 @@ import time
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from vit_serve_client.walk import read_file
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0
+INTERRUPTIBLE_S = 0.5
 SILENCE_S = 2.0  # the user gets a message after this long without an answer
 TEMPORARY = {408, 429, 502, 503, 504}  # statuses of the service, or of a balancer before it
 OF_IMAGE = {400, 413, 415, 422, 500}  # statuses that other images may not get
@@ -74,6 +75,8 @@ class Bulk:
         try:
             tasks.extend(pool.submit(self._send, part) for part in _parts(images))
             while tasks:
+                while not tasks[0].done():  # on Windows Ctrl-C is seen between waits that end by themselves
+                    wait([tasks[0]], timeout=INTERRUPTIBLE_S)
                 results = tasks[0].result()
                 recording = True
                 tasks.popleft()
@@ -112,7 +115,7 @@ class Bulk:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:
                     if not self.maps.write(image, heatmap):
-                        results[image] = failed("No heatmap", "Its heatmap would have too long a name.")
+                        results[image] = failed("No heatmap", "Its heatmap can have no such name here.")
                 elif not result.error:
                     results[image] = failed("No heatmap", "The service did not keep the maps of this image.")
         return results

@@ -110,7 +110,7 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
 
                 def record(image: str, result: Answer) -> None:
                     if embeddings and not result.error and not embeddings.write(image, npy(result.embedding)):
-                        result = failed("No embedding", "Its embedding would have too long a name.")
+                        result = failed("No embedding", "Its embedding can have no such name here.")
                     if result.error:
                         tell(f"{image}: {result.error.detail}")
                     elif vectors:

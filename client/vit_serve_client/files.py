@@ -30,6 +30,8 @@ def image_files(arguments: Sequence[str], *, stdin: BinaryIO, made: Sequence[Pat
         names = [argument]
         if argument == STDIN:  # a name per line; with `find -print0`, for names with line breaks, per zero byte
             data = stdin.read()
+            if os.name == "nt":  # `dir /b /s` ends a line so
+                data = data.replace(b"\r\n", b"\n")
             names = [os.fsdecode(name) for name in data.split(b"\0" if b"\0" in data else b"\n")]
         for name in filter(None, names):
             found |= dict.fromkeys(_files(name, other))

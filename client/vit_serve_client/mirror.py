@@ -1,9 +1,13 @@
 """A folder with a file for each image, at the place that the image has below its own folder."""
 
-import errno
+import os
 import shutil
 from collections.abc import Iterable
+from errno import EILSEQ, EINVAL, ENAMETOOLONG, ENOENT
 from pathlib import Path
+
+# What the system says of a name: it is too long, or has a character that the file system refuses, such as a colon.
+NO_NAME = {ENAMETOOLONG, EINVAL, EILSEQ, *([ENOENT] if os.name == "nt" else [])}
 
 
 class Mirror:
@@ -19,11 +23,11 @@ class Mirror:
         return self.folder.joinpath(*parts).with_name(f"{path.name}{self._suffix}")
 
     def write(self, image: str, content: bytes) -> bool:
-        """False if no file can have the name."""
+        """False if no file can have the name, here or in this file system."""
         try:
             self._made(image).write_bytes(content)
         except OSError as error:
-            if error.errno != errno.ENAMETOOLONG:
+            if error.errno not in NO_NAME:
                 raise
             return False
         return True

@@ -40,6 +40,7 @@ ABOVE = ("0::/../other", V2[1])
         (machine.allowed_memory, V2, {f"{OWN}/memory.max": "max"}, MEMORY),
         (machine.allowed_memory, V2, {f"{OWN}/memory.max": "1048576"}, 2**20),
         (machine.allowed_memory, V2, {f"{OWN}/memory.max": "2097152", "own.slice/memory.max": "1048576"}, 2**20),
+        (machine.allowed_memory, V2, {f"{OWN}/memory.max": "2097152", f"{OWN}/memory.high": "1048576"}, 2**20),
         (machine.allowed_memory, V2, {"another.slice/memory.max": "1048576"}, MEMORY),
         (machine.allowed_memory, V1, {"memory/batch/job/memory.limit_in_bytes": "9223372036854771712"}, MEMORY),
         (machine.allowed_memory, V1, {"memory/batch/job/memory.limit_in_bytes": "1048576"}, 2**20),
@@ -56,7 +57,8 @@ def test_cores_and_memory_that_the_groups_allow(monkeypatch, tmp_path, allowed, 
     monkeypatch.setattr(machine, "PROCESS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(64)))
     for name, text in zip(("cgroup", "mountinfo"), groups, strict=True):
-        (tmp_path / name).write_text(text.format(mount=tmp_path / "mount"))
+        other = b"2 1 8:17 / /media/M\xfcsik rw - vfat /dev/sdb1 rw\n" if name == "mountinfo" else b""  # not UTF-8
+        (tmp_path / name).write_bytes(other + text.format(mount=tmp_path / "mount").encode())
     for name, text in files.items():
         file = tmp_path / "mount" / name
         file.parent.mkdir(parents=True, exist_ok=True)

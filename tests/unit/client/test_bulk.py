@@ -1,6 +1,7 @@
 """client/vit_serve_client/bulk.py, by the command: what is asked again, what is recorded, and what ends the run."""
 
 import csv
+import errno
 import itertools
 import os
 import re
@@ -10,6 +11,7 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from threading import Event
+from unittest.mock import Mock
 
 import httpx
 import numpy as np
@@ -542,7 +544,7 @@ def test_a_name_that_is_too_long_for_a_heatmap_or_an_embedding_stops_nothing(ser
     long.touch()
     folder = images.parent / "folder"
     assert run(service, images, option, str(folder)) == (1, expected)
-    assert f"{long}: Its {what} would have too long a name.\n" in capsys.readouterr().err
+    assert f"{long}: Its {what} can have no such name here.\n" in capsys.readouterr().err
     assert {path.stem for path in folder.rglob("*.*")} == {*expected}
 
 
@@ -631,6 +633,12 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
 )
 def test_heatmaps_stay_in_their_folder(base, image, expected):
     assert Mirror(Path("maps"), Path(base), ".png").path(image) == Path("maps", expected)
+
+
+def test_a_file_system_may_take_fewer_names(tmp_path, monkeypatch):
+    """As Windows and its file systems refuse a colon."""
+    monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=OSError(errno.EINVAL, "Invalid argument")))
+    assert not Mirror(tmp_path, Path(), ".png").write("a 12:30.jpg", b"")
 
 
 @pytest.mark.parametrize("option", [["--maps"], ["--embeddings"], ["--least-sure", "2"], ["--least-familiar", "2"]])

@@ -1,5 +1,8 @@
 """model/durable.py: a file or a folder is there whole or as it was."""
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,19 @@ def test_the_new_content_takes_the_place_of_the_old(tmp_path, replace):
         assert content(path) == "old"
     assert content(path) == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_file_system_need_not_write_the_names_of_a_folder_to_the_disk(tmp_path, monkeypatch, replace):
+    """As Samba does not; what is lost of a file is an error."""
+
+    def fsync(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with replace(tmp_path / "there") as temporary:
+        write(temporary, "new", of=replace)
+    assert content(tmp_path / "there") == "new"
 
 
 def test_an_error_leaves_the_old_content(tmp_path, replace):

@@ -168,7 +168,7 @@ def _from_numbers(tensor: InputTensor, body: JsonBody) -> list[Pixels]:
 
 
 def _from_base64(tensor: InputTensor, body: JsonBody) -> list[Upload]:
-    """JSON has no bytes. `content_type` is MLServer's convention, `pillow_image` that of its runtime for transformers."""
+    """JSON has no bytes. `content_type` is MLServer's, `pillow_image` that of its runtime for transformers."""
     if tensor.parameters.get("content_type") not in ("base64", "pillow_image"):
         raise MalformedRequest(
             'Send encoded images in binary, after the head; or in JSON as base64, where the input has "parameters": '

@@ -51,18 +51,20 @@ def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("driver", "fault", "line"),
+    ("driver", "gpus", "fault", "line"),
     [
-        (True, DeviceError("no driver"), ("WARNING", "no driver; the CPU is used instead")),
-        (False, DeviceError("no driver"), ("INFO", "found no NVIDIA GPU, so the CPU is used")),
-        (False, WrongAnswer("wrong numbers"), ("WARNING", "wrong numbers; the CPU is used instead")),
+        (True, 0, DeviceError("no driver"), ("WARNING", "no driver; the CPU is used instead")),
+        (False, 1, DeviceError("no libraries"), ("WARNING", "no libraries; the CPU is used instead")),  # as in WSL 2
+        (False, 0, DeviceError("no driver"), ("INFO", "found no NVIDIA GPU, so the CPU is used")),
+        (False, 0, WrongAnswer("wrong numbers"), ("WARNING", "wrong numbers; the CPU is used instead")),
     ],
 )
 def test_a_gpu_that_is_not_used_is_a_warning_unless_it_was_asked_for_and_none_is_no_fault(
-    no_cuda, monkeypatch, tmp_path, caplog, driver, fault, line
+    no_cuda, monkeypatch, tmp_path, caplog, driver, gpus, fault, line
 ):
     no_cuda.side_effect = fault
     monkeypatch.setattr(device, "NVIDIA_DRIVER", tmp_path if driver else tmp_path / "none")
+    monkeypatch.setattr(device, "count_gpus", lambda: gpus)
     with caplog.at_level("INFO"):
         opened("auto")
     said = [(record.levelname, record.message) for record in caplog.records if record.name != "app.start"]
