@@ -133,7 +133,7 @@ def _from_csv(text: str) -> list[str]:
         raise ValueError(f"its first line is {', '.join(columns) or 'empty'}, and no column is called label")
     table = []
     for row in rows:
-        if any(map(str.strip, row.pop(None, ()))):  # type: ignore[call-overload]
+        if any(map(str.strip, row.pop(None, ()))):
             raise ValueError(
                 f"line {rows.line_num} has more cells than the first line. A name with a comma stands in quotes"
             )
