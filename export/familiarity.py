@@ -14,7 +14,7 @@ from app.inference.familiarity import Familiarity
 from export.agreement import BATCH, Both
 from export.images import Images
 from export.messages import warn
-from model.checkpoints.checkpoint import Checkpoint, KnownImages
+from model.checkpoints.checkpoint import Checkpoint, KnownImages, first_few
 
 AS_LEARNED: tuple[Precision, ...] = ("fp32", "fp16")  # whose embeddings are those of PyTorch but for rounding
 FEWEST = 40  # held-out images; of fewer, less than two are in a share of 0.05
@@ -40,7 +40,7 @@ def known_images(
     `both` is what was computed for the judged ones of the images that are `given`.
     """
     brought = checkpoint.known
-    if brought and precision in AS_LEARNED:
+    if brought and precision in AS_LEARNED and not brought.changed_by:
         known = Known(brought.learned.numpy(), brought.held_out.numpy(), _classes(checkpoint, brought), "fit")
     elif given and both:
         runs = [engine.run("classify", given.ranges[i : i + BATCH]) for i in range(0, len(given.ranges), BATCH)]
@@ -50,7 +50,8 @@ def known_images(
         known = Known(*embeddings, np.concatenate(logits).argmax(1), "folder")
     else:
         if brought:
-            _say(f"embeddings in {precision} are others than those of the checkpoint. Give --pictures FOLDER")
+            how = f"with another {first_few(brought.changed_by)}" if brought.changed_by else f"in {precision}"
+            _say(f"embeddings {how} are others than those of the checkpoint. Give --pictures FOLDER")
         return None
     if len(known.held_out) < FEWEST:
         _say(f"{len(known.held_out)} images are held out, and {FEWEST} are needed")

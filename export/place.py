@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 MANIFEST = "manifest.json"  # app/bundle.py has it too, and takes most of a second to import
-SUFFIX = ".safetensors"
+SUFFIX, REPORT = ".safetensors", ".report"
 
 
 def check_bundle_place(out: Path, *, replace: bool) -> None:
@@ -29,8 +29,12 @@ def check_file_place(out: Path, images: Path, *, replace: bool) -> None:
     _check_parent(out)
     if out.is_dir():
         raise IsADirectoryError(f"--out {out}: this is a folder")
-    if out.exists() and not replace:
-        raise FileExistsError(f"{out} exists; --replace replaces it")
+    report = out.with_suffix(REPORT)
+    if images.resolve().is_relative_to(report.resolve()):
+        raise ValueError(f"--images {images}: it lies in {report}, which this run replaces: give another --out")
+    for place in (out, report):
+        if place.exists() and not replace:
+            raise FileExistsError(f"{place} exists; --replace replaces it")
 
 
 def check_labelled_images(images: Path) -> None:

@@ -107,6 +107,11 @@ def _check_method(options: argparse.Namespace) -> None:
     if options.checkpoint:
         if options.positions:
             raise ValueError("--positions: it is for a network from scratch; the checkpoint has positions of its own")
+        if ignored := sorted({"name", "score"} & {name for name, _ in options.set}):
+            raise ValueError(
+                f"--set {', '.join(ignored)}: a learned model is called like its file and scores with a "
+                "softmax. Give it to the export"
+            )
         return
     if options.set or options.without:
         option = "--set" if options.set else "--without"

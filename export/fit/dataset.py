@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 
 import torch
@@ -64,7 +65,11 @@ def read_dataset(images: Split, *, seed: int, train: ImageSpec, held_out: ImageS
     parts = [
         Part(
             files=tuple(image.file for image in part),
-            samples=Samples(pixels=_mapped(file, spec), classes=torch.tensor([index[image.label] for image in part])),
+            samples=Samples(
+                pixels=_mapped(file, spec),
+                classes=torch.tensor([index[image.label] for image in part]),
+                digest=sha256(b"".join(image.digest for image in part)).hexdigest(),
+            ),
         )
         for part, file, spec in ((learned, files[0], train), (judged, files[1], held_out))
     ]

@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from export.fit.labelled import (
@@ -43,16 +44,23 @@ def list_images(images: Path, *, labelled: bool = True) -> Listing:
 
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:
     inside = {path.name.casefold(): path.name for path in _folders(folder)}
-    learned, held_out = first_of(TRAIN_NAMES, inside), first_of(HELD_OUT_NAMES, inside)
-    if labelled and len(inside) > 1 and not (learned and held_out) and all(map(PART.fullmatch, inside)):
+    learned = first_of(TRAIN_NAMES, inside)
+    flat = [name for name in HELD_OUT_NAMES if name in inside and labelled and not _folders(folder / inside[name])]
+    held_out = first_of(HELD_OUT_NAMES, inside.keys() - flat)
+    divided = learned and (held_out or flat)
+    if labelled and len(inside) > 1 and not divided and all(map(PART.fullmatch, inside)):
         raise ValueError(
             f"{folder}: {first_few(sorted(inside.values()))} are names of parts of a data set, not of labels. "
             f"Call the parts {TRAIN} and {HELD_OUT}, with a folder for each label in them, or give the folder of the "
             "labels"
         )
-    if learned is None or not (held_out or len(inside) == 1):
+    if learned is None or not (divided or len(inside) == 1):
         return checked(_checked_levels(folder, _part(folder, labelled=labelled)))
     train = _checked_levels(folder / inside[learned], _part(folder / inside[learned], labelled=labelled))
+    used = [inside[part] for part in (learned, held_out) if part]
+    others = {*inside.values()} - {inside[name] for name in flat}
+    notes = [f"{folder / inside[name]} has no folders of labels, not used" for name in flat]
+    train = replace(train, notes=(*train.notes, *notes, *unused(folder, others, used)))
     if held_out is None:
         return checked(train)
     judged = _part(folder / inside[held_out], labelled=labelled)
@@ -61,7 +69,7 @@ def _of_folder(folder: Path, *, labelled: bool) -> Listing:
             train=train.train,
             held_out=judged.train,
             left_out=(*train.left_out, *judged.left_out),
-            notes=(*train.notes, *judged.notes, *unused(folder, inside.values(), (inside[learned], inside[held_out]))),
+            notes=(*train.notes, *judged.notes),
         )
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -27,6 +28,7 @@ RECIPES: dict[str, type[Recipe]] = {
 }
 ROOM = 8 / 7  # sides of images from which crops are taken, to those of the crops: 256 to 224
 SEED = "seed"
+POSITIVE = ("epochs", "batch", "rate", "rates", "clip")
 CHOSEN = "auto"  # in place of a value that the method chooses, which is None in its recipe
 
 
@@ -45,11 +47,17 @@ def recipe(method: str, given: Iterable[tuple[str, str]], *, seed: int) -> Recip
         group, _, field = name.rpartition(".")
         (values[group] if group else values)[field] = _value(text, known[name])
     try:
-        return TypeAdapter(kind).validate_python(values)
+        found = TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"] if isinstance(part, str))
         raise ValueError(f"--recipe {place}: {first['msg']}") from None
+    for name in POSITIVE:
+        value = getattr(found, name, None)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if not all(number is None or 0 < number < inf for number in numbers):
+            raise ValueError(f"--recipe {name}: it must be above 0, and finite")
+    return found
 
 
 def describe() -> str:

@@ -19,7 +19,7 @@ from export.fit.split import Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
 from export.messages import warn
-from export.place import check_file_place
+from export.place import REPORT, check_file_place
 from model.checkpoints.checkpoint import Checkpoint, Description, first_few
 from model.checkpoints.families.native import FAMILY, save
 from model.checkpoints.imagenet import names_of
@@ -72,7 +72,7 @@ def run(
         method, now = fitted.recipe["method"], datetime.now().astimezone()
         report = Report(
             checkpoint=learned,
-            folder=out.with_suffix(".report"),
+            folder=out.with_suffix(REPORT),
             following=f"make export CHECKPOINT={learned_file} OUT={bundle} && make serve BUNDLE={bundle}",
             history=fitted.history,
             dataset=dataset,

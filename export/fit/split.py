@@ -73,13 +73,19 @@ def split(listing: Listing) -> Split:
 def choose(images: Iterable[Unique], *, seed: int) -> set[bytes]:
     """The digests of those to hold out: a tenth of each label, and at least one of two.
 
-    Which ones depends on their bytes and the seed alone: not on their names, nor on other labels.
+    Which ones depends on their bytes and the seed alone: not on other labels, nor on their names, except that changed
+    copies that Roboflow has made of one image, NAME.rf.HASH.jpg, stay together.
     """
-    of_label: dict[str, list[bytes]] = defaultdict(list)
+    of_label: dict[str, dict[str | bytes, list[bytes]]] = defaultdict(lambda: defaultdict(list))
     for image in images:
-        of_label[image.label].append(image.digest)
+        original, changed, _ = image.file.name.partition(".rf.")
+        of_label[image.label][original if changed else image.digest].append(image.digest)
     chosen: set[bytes] = set()
-    for digests in of_label.values():
-        count = max(round(len(digests) / SHARE), 1) if len(digests) > 1 else 0
-        chosen |= set(sorted(digests, key=lambda digest: hashlib.sha256(b"%d %b" % (seed, digest)).digest())[:count])
+    for originals in of_label.values():
+        count = max(round(sum(map(len, originals.values())) / SHARE), 1)
+        ordered = sorted(originals.values(), key=lambda of: hashlib.sha256(b"%d %b" % (seed, min(of))).digest())
+        for digests in ordered[:-1]:  # one is learned from
+            if count > 0:
+                chosen |= {*digests}
+                count -= len(digests)
     return chosen

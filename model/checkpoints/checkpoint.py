@@ -63,6 +63,7 @@ class KnownImages:
 
     learned: "Tensor"  # of images that changed the weights before the head; none if these are frozen
     held_out: "Tensor"  # of others
+    changed_by: tuple[str, ...] = ()  # facts set by hand, with which the model reads something else of them
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -131,7 +131,13 @@ def _from_csv(text: str) -> list[str]:
     columns = {name.strip().lower(): name for name in rows.fieldnames or ()}
     if "label" not in columns:
         raise ValueError(f"its first line is {', '.join(columns) or 'empty'}, and no column is called label")
-    table = [*rows]
+    table = []
+    for row in rows:
+        if any(map(str.strip, row.pop(None, ()))):
+            raise ValueError(
+                f"line {rows.line_num} has more cells than the first line. A name with a comma stands in quotes"
+            )
+        table.append(row)
     cells = {name: [row[column] or "" for row in table] for name, column in columns.items()}
     labels = cells.pop("label")
     if "index" in cells:
@@ -199,6 +205,11 @@ def _read_beside(names: Any) -> tuple[str, ...]:
     return tuple(read)
 
 
+def numbered(classes: int) -> tuple[str, ...]:
+    """The names of classes that have none."""
+    return tuple(f"class {i}" for i in range(classes))
+
+
 def _made_up(names: tuple[str, ...]) -> bool:
     """Whether transformers has made them up."""
     return bool(names) and names == tuple(f"LABEL_{i}" for i in range(len(names)))
@@ -211,4 +222,4 @@ def _readable(names: tuple[str, ...], origin: str) -> Labels:
 
 
 def _numbered(classes: int, origin: str) -> Labels:
-    return Labels(tuple(f"class {i}" for i in range(classes)), origin)
+    return Labels(numbered(classes), origin)

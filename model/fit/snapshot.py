@@ -93,10 +93,10 @@ def digest_of_weights(network: nn.Module) -> str:
 
 
 def digest_of_samples(samples: Samples | None) -> str:
-    """A digest of all classes and some of the images: reading all would take as long as an epoch."""
+    """A digest of all classes, of the files, and of some images: reading all of them would take as long as an epoch."""
     if samples is None:
         return "none"
-    sha = hashlib.sha256(f"{tuple(samples.pixels.shape)}".encode())
+    sha = hashlib.sha256(f"{tuple(samples.pixels.shape)} {samples.digest}".encode())
     sha.update(_bytes(samples.classes))
     for row in torch.linspace(0, len(samples) - 1, min(SAMPLED, len(samples))).long().tolist():
         sha.update(_bytes(samples.pixels[row]))

@@ -53,11 +53,11 @@ def _numbers(report: Report) -> dict[str, Any]:
 
 
 def _write_split(report: Report, file: Path) -> None:
-    """The side of each image, in the form that --images takes. Files are relative to the folder."""
-    labels, start = report.dataset.labels or ("",), report.folder.absolute()
+    """The side of each image, in the form that --images takes. Files are relative to the folder, behind every link."""
+    labels, start = report.dataset.labels or ("",), report.folder.parent.resolve() / report.folder.name
     with file.open("w", encoding="utf-8", newline="") as text:
         lines = csv.writer(text)
         lines.writerow(COLUMNS)
         for part, side in ((report.dataset.train, TRAIN), (report.dataset.held_out, HELD_OUT)):
             for image, index in zip(part.files, part.samples.classes.tolist(), strict=True):
-                lines.writerow((os.path.relpath(image.absolute(), start), labels[index], side))
+                lines.writerow((os.path.relpath(image.parent.resolve() / image.name, start), labels[index], side))

@@ -99,8 +99,9 @@ def describe(source: Source, facts: Facts) -> Description:
     architectures = source.config.get("architectures") or []
     if not isinstance(architectures, list) or not all(isinstance(name, str) for name in architectures):
         raise CheckpointError(f"config.json has the architectures {architectures}: expected a list of names")
-    architecture: str = architectures[0] if architectures else f"a {model_type} model"
-    head = head_of(source, facts, kind, architecture)
+    # Releases before 4.57 wrote the prefix of FSDP 2 into it (transformers #40750).
+    architecture = str(architectures[0]).removeprefix("FSDP") if architectures else f"a {model_type} model"
+    head = head_of(source, facts, kind, architecture, width=stated["hidden_size"])
     if not head.classifies and stated.get("vision_use_head") is False:
         raise CheckpointError(f"{architecture} has no attention pool (vision_use_head), and so no output to serve")
     if stated["num_channels"] != 3:
@@ -150,7 +151,7 @@ def describe(source: Source, facts: Facts) -> Description:
             f"config.json has the image_size {stated['image_size']}: transformers resizes the positions of "
             f"{model_type} as if they were square, so those of a rectangle are not supported"
         )
-    # ...ForImageClassification does not use what is for other outputs.
+    # What is for other outputs is not used.
     used = {"pre_logits": config.representation_size, "norm": config.final_norm != "none"}
     if "vision_use_head" in stated:
         used["attn_pool"] = config.pools_by_attention

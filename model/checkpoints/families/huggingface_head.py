@@ -4,11 +4,10 @@ from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import LEFT_OUT, Facts, Score, resolve_score
-from model.checkpoints.families.huggingface_kinds import OF_POOLERS, Json, Kind
+from model.checkpoints.families.huggingface_kinds import CLASSIFYING, OF_POOLERS, Json, Kind
 from model.checkpoints.labels import by_index
 from model.checkpoints.source import Source
 
-CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
 POOLER = "pooler_output"
 
 # As in pipelines/image_classification.py.
@@ -36,19 +35,19 @@ class Head(NamedTuple):
         return {"pool": self.pool, "representation_size": None} if self.pool else {}
 
 
-def head_of(source: Source, facts: Facts, kind: Kind, architecture: str) -> Head:
-    """`source` has this project's names of tensors.
+def head_of(source: Source, facts: Facts, kind: Kind, architecture: str, *, width: int) -> Head:
+    """`source` has this project's names of tensors, and tokens of so many numbers.
 
     Raises CheckpointError if the classifier is missing, or if it is not known what the classifier reads.
     """
     rows = source.shape("head.weight")[0] if "head.weight" in source else 0
     dense = source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None
-    named = architecture.endswith(CLASSIFYING)
-    if facts.serves_head and named and not rows:
+    if facts.serves_head and architecture.endswith(CLASSIFYING) and not rows:
         raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight: {LEFT_OUT}")
-    other = rows > 0 and _is_of_a_person(source, architecture)
-    pool = _pool_of_other_head(source, facts, architecture, kind) if other and facts.serves_head else None
-    classifies = named or (rows > 0 and (facts.serves_head or not other))
+    other = rows > 0 and _is_of_a_person(source, kind, architecture)
+    pool = _pool_of_other_head(source, facts, kind, architecture, width) if other and facts.serves_head else None
+    own = architecture in kind.classifiers and not other
+    classifies = own or (rows > 0 and (facts.serves_head or not other))
     return Head(classifies, rows if classifies else 0, pool, dense)
 
 
@@ -77,25 +76,29 @@ def labels_of(id2label: Any, classes: int) -> tuple[tuple[str, ...], str]:
     return (() if names == tuple(f"LABEL_{i}" for i in range(classes)) else names), ""
 
 
-def _is_of_a_person(source: Source, architecture: str) -> bool:
-    """Whether a person has put the classifier beside another model of transformers."""
-    named = "architectures" in source.config and not architecture.endswith(CLASSIFYING)
-    return named or bool(source.foreign_head)
+def _is_of_a_person(source: Source, kind: Kind, architecture: str) -> bool:
+    """Whether a person has put the classifier beside another model of transformers, whose own read no pooler."""
+    own = architecture in kind.classifiers if "architectures" in source.config else bool(kind.classifiers)
+    return not own or bool(source.foreign_head) or ("pre_logits.weight" in source and not kind.compares)
 
 
-def _pool_of_other_head(source: Source, facts: Facts, architecture: str, kind: Kind) -> str:
+def _pool_of_other_head(source: Source, facts: Facts, kind: Kind, architecture: str, width: int) -> str:
     """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
-    head = source.foreign_head or source.names_in_file["head.weight"]
-    why = (
-        f"{head} is not a classifier of {architecture}"
-        if architecture.endswith(CLASSIFYING) or "architectures" not in source.config
-        else f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
-    )
-    why += ". It is not known what that one reads: "
+    pooler = source.names_in_file.get("pre_logits.weight")
+    if "architectures" in source.config and not architecture.endswith(CLASSIFYING):
+        why = f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
+    elif "architectures" in source.config and architecture not in kind.classifiers:
+        why = f"config.json names {architecture}, which transformers does not have"
+    elif source.foreign_head or not pooler:
+        why = f"{source.foreign_head or source.names_in_file['head.weight']} is not a classifier of {architecture}"
+    else:
+        why = f"{source.file.name} has {pooler}, which no classifier of transformers reads"
+    why += ". It is not known what the classifier reads: "
     if kind.compares or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
-        raise CheckpointError(f"{why}save the model as ...ForImageClassification, or {LEFT_OUT}")
-    pools = ("cls", "mean", "mean_all", *([POOLER] if "pre_logits.weight" in source else []))
-    (pool,) = facts.need({"pool": pools[-1] if POOLER in pools else "cls"}, why=f"{why}give it, as in this example")
+        raise CheckpointError(f"{why}save the model as {kind.classifiers[0]}, or {LEFT_OUT}")
+    of_tokens = ("cls_mean",) if source.shape("head.weight")[1] == 2 * width else ("cls", "mean", "mean_all")
+    pools = (*of_tokens, POOLER) if pooler else of_tokens
+    (pool,) = facts.need({"pool": POOLER if pooler else pools[0]}, why=f"{why}give it, as in this example")
     if pool not in pools:
         raise CheckpointError(f"--set pool={pool}: it is one of {', '.join(pools)}")
     return str(pool)

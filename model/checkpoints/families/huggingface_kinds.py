@@ -24,6 +24,7 @@ ACTIVATIONS = {  # activations.py: names of the same function
     "silu": "silu",
     "swish": "silu",
 }
+CLASSIFYING = ("ForImageClassification", "ForImageClassificationWithTeacher")  # how classes with a head are named
 OF_POOLERS = {**ACTIVATIONS, **{name: name for name in ("linear", "relu", "sigmoid", "tanh")}}
 BACKBONE: Json = {  # of a hybrid, with as many stages and units as it states: models/bit/configuration_bit.py
     "embedding_size": 64,
@@ -49,6 +50,12 @@ class Kind(NamedTuple):
     interpolates: bool = False  # whether transformers interpolates positions for another image size by default
     headless: Json | None = None  # fields of a model without a classifier, where they differ
     compares: Score | None = None  # of labels that are compared with text: pipelines/zero_shot_image_classification.py
+    begins: str | None = None  # what its classifiers' names begin with; None: transformers has none, a person may
+
+    @property
+    def classifiers(self) -> tuple[str, ...]:
+        """Names of transformers' own."""
+        return () if self.begins is None else tuple(f"{self.begins}{end}" for end in CLASSIFYING)
 
 
 def dinov2(stated: Json) -> Json:
@@ -154,6 +161,7 @@ CLIP = Kind(
     {**PLAIN, "patch_size": 32, "hidden_act": "quick_gelu", "layer_norm_eps": 1e-5},
     headless={"pool": "cls", "final_norm": "before_pool", "representation": "linear", "representation_bias": False},
     compares="softmax",
+    begins="CLIP",
 )
 SIGLIP = Kind(
     "Siglip",
@@ -161,26 +169,27 @@ SIGLIP = Kind(
     {**PLAIN, "hidden_act": "gelu_pytorch_tanh", "layer_norm_eps": 1e-6, "vision_use_head": True},
     headless={"pool": "map"},
     compares="sigmoid",
+    begins="Siglip",
 )
 WHOLE_CLIP, WHOLE_SIGLIP = CLIP._replace(nested=True), SIGLIP._replace(nested=True)
+DINO = Kind("Bit", dinov2, DINOV2, interpolates=True, headless={"pool": "cls"})
 KINDS = {
-    "vit": Kind("ViT", lambda _: {}, POOLED),
-    "vit_msn": Kind("ViT", lambda _: {}, {**VIT, "layer_norm_eps": 1e-6}),
+    "vit": Kind("ViT", lambda _: {}, POOLED, begins="ViT"),
+    "vit_msn": Kind("ViT", lambda _: {}, {**VIT, "layer_norm_eps": 1e-6}, begins="ViTMSN"),
     "vit_mae": Kind("ViT", lambda _: {}, VIT),
-    "deit": Kind("DeiT", lambda _: {"distillation_token": True}, POOLED),
-    "ijepa": Kind("ViT", lambda _: {"class_token": False, "pool": "mean_all"}, POOLED),
-    "dinov2": Kind("Bit", dinov2, {**DINOV2, "patch_size": 14}, interpolates=True, headless={"pool": "cls"}),
-    "dinov2_with_registers": Kind(
-        "Bit", dinov2, {**DINOV2, "num_register_tokens": 4}, interpolates=True, headless={"pool": "cls"}
-    ),
+    "deit": Kind("DeiT", lambda _: {"distillation_token": True}, POOLED, begins="DeiT"),
+    "ijepa": Kind("ViT", lambda _: {"class_token": False, "pool": "mean_all"}, POOLED, begins="IJepa"),
+    "dinov2": DINO._replace(defaults={**DINOV2, "patch_size": 14}, begins="Dinov2"),
+    "dinov2_with_registers": DINO._replace(defaults={**DINOV2, "num_register_tokens": 4}, begins="Dinov2WithRegisters"),
     "dinov3_vit": Kind("DINOv3ViT", dinov3, DINOV3, interpolates=True),
-    "beit": Kind("Beit", beit, BEIT, interpolates=True),
-    "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True),
-    "vit-hybrid": Kind("ViTHybrid", hybrid, {**POOLED, **HYBRID}),  # in transformers 4: models/deprecated/vit_hybrid
+    "beit": Kind("Beit", beit, BEIT, interpolates=True, begins="Beit"),
+    "data2vec-vision": Kind("Beit", beit, BEIT, interpolates=True, begins="Data2VecVision"),
+    # In transformers 4: models/deprecated/vit_hybrid.
+    "vit-hybrid": Kind("ViTHybrid", hybrid, {**POOLED, **HYBRID}, begins="ViTHybrid"),
     "clip": WHOLE_CLIP,
     "clip_vision_model": CLIP,
-    "metaclip_2": WHOLE_CLIP,
-    "metaclip_2_vision_model": CLIP,
+    "metaclip_2": WHOLE_CLIP._replace(begins="MetaClip2"),
+    "metaclip_2_vision_model": CLIP._replace(begins="MetaClip2"),
     "siglip": WHOLE_SIGLIP,
     "siglip_vision_model": SIGLIP,
 }

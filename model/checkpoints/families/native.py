@@ -71,11 +71,12 @@ def tensors(state: State, description: Description) -> State:
 
 
 def take_known(state: State, description: Description) -> KnownImages | None:
-    """Take the embeddings of images out of the tensors. None if there are none, or facts set by hand change them."""
+    """Take the embeddings of images out of the tensors. None if there are none."""
     learned, held_out = state.pop(LEARNED, None), state.pop(HELD_OUT, None)
-    if held_out is None or description.overrides.keys() - AS_LEARNED:
+    if held_out is None:
         return None
-    return KnownImages(learned=held_out[:0] if learned is None else learned, held_out=held_out)
+    changed_by = tuple(sorted(description.overrides.keys() - AS_LEARNED))
+    return KnownImages(learned=held_out[:0] if learned is None else learned, held_out=held_out, changed_by=changed_by)
 
 
 def save(checkpoint: Checkpoint, path: Path) -> None:
@@ -84,7 +85,7 @@ def save(checkpoint: Checkpoint, path: Path) -> None:
     stated["config"] = checkpoint.model.config.to_json()
     stated["preprocessing"] = checkpoint.preprocessing.to_json()
     state = {key: tensor.contiguous() for key, tensor in checkpoint.model.state_dict().items()}
-    if checkpoint.known:
+    if checkpoint.known and not checkpoint.known.changed_by:
         state |= {LEARNED: checkpoint.known.learned, HELD_OUT: checkpoint.known.held_out}
     with replacing(path) as temporary:
         try:

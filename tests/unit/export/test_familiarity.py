@@ -16,6 +16,7 @@ from tests.support.toy import toy_checkpoint
 TOY = toy_checkpoint()
 HELD_OUT = torch.randn(FEWEST, TOY.config.embedding, generator=torch.Generator().manual_seed(0))
 BROUGHT = dataclasses.replace(TOY, known=KnownImages(learned=HELD_OUT[:3], held_out=HELD_OUT))
+RESIZED = dataclasses.replace(BROUGHT, known=dataclasses.replace(BROUGHT.known, changed_by=("image_size",)))
 
 
 class Means:
@@ -38,7 +39,7 @@ def known(checkpoint, precision, given):
 
 def test_a_persons_images_are_known_by_the_bundles_own_embeddings():
     given = folder(FEWEST)
-    for checkpoint, precision in ((TOY, "fp32"), (BROUGHT, "int8"), (BROUGHT, "bf16")):
+    for checkpoint, precision in ((TOY, "fp32"), (RESIZED, "fp32"), (BROUGHT, "int8"), (BROUGHT, "bf16")):
         found = known(checkpoint, precision, given)
         assert found.source == "folder"
         assert np.allclose(found.learned, given.ranges.mean((1, 2)))
@@ -61,6 +62,12 @@ def test_what_a_checkpoint_has_learned_comes_before_a_folder(precision):
         (TOY, "fp32", None, ""),
         (TOY, "int8", None, ""),
         (TOY, "fp32", folder(FEWEST - 1), f"{FEWEST - 1} images are held out, and {FEWEST} are needed."),
+        (
+            RESIZED,
+            "fp32",
+            None,
+            "embeddings with another image_size are others than those of the checkpoint. Give --pictures FOLDER.",
+        ),
         (BROUGHT, "int8", None, "embeddings in int8 are others than those of the checkpoint. Give --pictures FOLDER."),
     ],
 )

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from export.folder_labels import folder_labels, orders
 from model.checkpoints.imagenet import names_of, version_of
+from model.checkpoints.labels import numbered
 
 LABELS = ("golden retriever", "Star", "T-shirt", "crane", "crane")
 
@@ -87,8 +88,13 @@ def test_every_order_that_numbered_folders_may_have(folders, classes, found):
     """The order of text is that of torchvision's find_classes, which is `sorted`."""
     names = [*map(str, folders)]
     assert orders(names, classes) == {order: dict(zip(names, of, strict=True)) for order, of in found.items()}
+    words = {f"class_{name}": name for name in names}
+    assert orders(words, classes) == {
+        order: {word: of[name] for word, name in words.items()} for order, of in orders(names, classes).items()
+    }
     if found:
         assert folder_labels(names, ["x"] * classes, ()).classes == next(iter(orders(names, classes).values()))
+        assert folder_labels(words, numbered(classes), ()) == ("index", next(iter(orders(words, classes).values())))
 
 
 @pytest.mark.parametrize("way", ["name", "WordNet id", "index"])

@@ -47,8 +47,12 @@ REFUSED = [
     ("fit {toy} --images {tmp}/empty --out {tmp}/a.pth", "not learned: --out {tmp}/a.pth: the name must"),
     ("fit {toy} --images {tmp} --out {tmp}/a.safetensors", "not learned: --out {tmp}/a.safetensors: it lies am"),
     ("fit {toy} --images {tmp}/empty --out {toy}", "not learned: {toy} exists; --replace replaces it"),
+    ("fit {toy} --images {tmp}/empty --out {tmp}/kept.safetensors", "not learned: {tmp}/kept.report exists; --rep"),
+    ("fit {toy} --images {tmp}/kept.report --out {tmp}/kept.safetensors --replace", "not learned: --images {tmp}/kept"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/folder.safetensors --replace", "not learned: --out {tmp}/folder"),
     ("fit {toy} --images {tmp}/empty --out {toy}/a.safetensors", "not learned: {toy} is not a folder"),
+    ("fit {toy} --images {tmp}/empty --out {tmp}/a.safetensors --set score=sigmoid --set name=birds",
+     "not learned: --set name, score: a learned model is called like its file and scores with a softmax"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/a.safetensors --method full", "argument --method: invalid choice"),
     ("fit --images {tmp}/empty --out {tmp}/a.safetensors --method masked --from-scratch S/16 --image-size 30",
      "not learned: image_size (30, 30) is not a multiple of patch_size 16"),
@@ -76,6 +80,7 @@ def refusals(tmp_path_factory) -> dict[str, tuple[str, str]]:
     folder = tmp_path_factory.mktemp("refusals")
     (folder / "empty").mkdir()
     (folder / "folder.safetensors").mkdir()
+    (folder / "kept.report").mkdir()
     (folder / "bytes").write_bytes(b"a\xff\n")
     names = {"tmp": folder, "toy": TOY, "export": f"--checkpoint {TOY} --out {folder}/free"}
     commands = [command.format(**names).split() for command, _ in REFUSED]

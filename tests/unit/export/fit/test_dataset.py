@@ -40,6 +40,10 @@ def test_pixels_are_those_of_the_service_in_two_framings(tmp_path):
     assert (train.classes.tolist(), held_out.classes.tolist()) == ([0, 1] * 3, [0, 1])
     assert (dataset.labels, dataset.count(dataset.train)) == (("a", "b"), {"a": 3, "b": 3})
     assert dataset.train.files == tuple(image.file for image in images[:6])
+    images[0].file.write_bytes(images[0].file.read_bytes() + b"x")  # which changes no pixel
+    again = read(tmp_path, images[:6], images[6:], learned=LARGE)
+    assert again.train.samples.digest != train.digest
+    assert again.held_out.samples.digest == held_out.digest
 
 
 def test_broken_files_are_left_out_with_the_reason(tmp_path):

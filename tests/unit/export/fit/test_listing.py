@@ -47,6 +47,19 @@ def test_train_and_val_inside(tmp_path, train, name, unused):
     assert listing.notes == ((f"{tmp_path} has test beside {train} and {name}, not used",) if unused else ())
 
 
+@pytest.mark.parametrize(("held_out", "flat"), [(None, "test"), ("test", "val")])
+def test_a_part_without_folders_of_labels_is_not_used(tmp_path, held_out, flat):
+    fill(tmp_path, "train/cat/a.jpg", "train/dog/a.jpg", f"{flat}/1.jpg", "more/1.jpg")
+    if held_out:
+        fill(tmp_path, f"{held_out}/cat/b.jpg")
+    listing = list_images(tmp_path)
+    assert len(listing.train) == 2
+    assert shown(listing.held_out, tmp_path) == (held_out and [(f"{held_out}/cat/b.jpg", "cat")])
+    used = f"train and {held_out}" if held_out else "train"
+    notes = f"{tmp_path}/{flat} has no folders of labels, not used", f"{tmp_path} has more beside {used}, not used"
+    assert listing.notes == notes
+
+
 def test_notes_name_unused_files(tmp_path):
     fill(tmp_path, "cat/a.jpg", "cat/b.heic", "cow/a.jpg", "dog/c.heic", "dog/notes.txt", "dog/LICENSE")
     fill(tmp_path, ".ipynb_checkpoints/cat/a.jpg", "cat/.a.jpg", "__MACOSX/cat/._a.jpg")

@@ -69,6 +69,13 @@ def test_a_checkpoint_and_a_report_are_written_whose_split_can_be_learned_from_a
     assert (again.folder / SPLIT).read_text() == (report.folder / SPLIT).read_text()
 
 
+def test_the_split_has_the_images_where_the_report_lies_behind_a_link(images, tmp_path):
+    (tmp_path / "large" / "disk").mkdir(parents=True)
+    (tmp_path / "runs").symlink_to("large/disk")
+    report = learn(images, tmp_path / "runs" / "mine.safetensors")
+    assert all(image.file.exists() for image in list_images(report.folder / SPLIT).train)
+
+
 def test_the_page_needs_nothing_else_and_has_words_for_figures_and_names_for_the_recipe(images, tmp_path):
     report = learn(images, tmp_path / "mine.safetensors")
     page = (report.folder / "index.html").read_text()

@@ -52,6 +52,19 @@ def test_the_held_out_images_depend_on_bytes_and_seed_alone(tmp_path):
     assert {image.file.read_bytes() for image in chosen(images, seed=1)[1]} != held_out
 
 
+def test_changed_copies_of_one_image_are_on_one_side(tmp_path):
+    """Roboflow calls them so."""
+    images = [
+        Labelled(image.file.rename(tmp_path / f"{label}{n // 3}_jpg.rf.{n}.jpg"), label)
+        for label in "ab"
+        for n, image in enumerate(files(tmp_path, [b"%s %d" % (label.encode(), n) for n in range(90)], label))
+    ]
+    of_side = [{image.file.name.partition(".rf.")[0] for image in side} for side in chosen(images)]
+    assert [len(side) for side in of_side] == [54, 6]
+    assert not of_side[0] & of_side[1]
+    assert chosen(images[:3])[1] == []  # something has to be learned from
+
+
 def test_a_held_out_image_is_not_learned_from(tmp_path):
     train = files(tmp_path, [b"1", b"2", b"3"])
     held_out = tuple(Labelled(image.file, "cat") for image in files(tmp_path, [b"2", b"4"], "dog"))

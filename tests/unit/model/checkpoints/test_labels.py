@@ -155,6 +155,11 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.csv", b"cat\ndog\n", "its first line is cat, and no column is called label"),
         ("x.csv", b"", "its first line is empty"),
         ("x.csv", b"index,label\n0\n", "label 0 is empty"),
+        (
+            "x.csv",
+            b"index,label\n0,great white shark, man-eater\n",
+            "line 2 has more cells than the first line. A name",
+        ),
         ("x.csv", b"id,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column id in them"),
         ("x.txt", b"2 dog\n1 cat\n", "not in the order of numbers in them"),
         ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),

@@ -1,5 +1,7 @@
 """model/fit/snapshot.py: a file that is whole or not there, and that belongs to one run."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -54,5 +56,6 @@ def test_different_samples_have_different_digests():
     assert digest != digest_of_samples(squares(600, seed=1))
     assert digest != digest_of_samples(Samples(pixels=samples.pixels, classes=samples.classes.flip(0)))
     assert digest != digest_of_samples(Samples(pixels=samples.pixels[1:], classes=samples.classes[:-1]))
+    assert digest != digest_of_samples(replace(samples, digest="of other files"))
     assert digest_of_samples(None) != digest_of_samples(squares(3))
     assert len(samples) > SAMPLED

@@ -90,7 +90,7 @@ SEVERAL = {f"classifier.{i}.weight": torch.ones(24, 24) for i in (0, 2)}
         ("vit", {"problem_type": ["regression"]}, r"problem_type \['regression'\]: it is not known"),
         ("vit", {"tensors": without("classifier")}, "without classifier.weight"),
         ("vit", {"tensors": lambda state: without("classifier")(state) | SEVERAL}, "head of more than one layer"),
-        ("clip-classifier", {"architectures": ["CLIPModel"]}, "not known what that one reads"),
+        ("clip-classifier", {"architectures": ["CLIPModel"]}, "not known what the classifier reads"),
     ],
 )
 def test_what_is_wrong_with_a_head_matters_only_where_it_is_served(changed, case, changes, message):
@@ -121,7 +121,6 @@ INDEX = "beit.encoder.layer.0.attention.attention.relative_position_bias.relativ
 @pytest.mark.parametrize(
     ("case", "more"),
     [
-        ("vit", {f"vit.{name}": torch.zeros(1) for name in ("pooler.dense.weight", "pooler.dense.bias")}),
         ("vit", {"vit.embeddings.mask_token": torch.zeros(1, 1, 24)}),
         ("beit", {INDEX: torch.zeros(26, 26, dtype=torch.long)}),  # of early files
         ("clip", {f"{tower}_model.embeddings.position_ids": torch.arange(26) for tower in ("vision", "text")}),
@@ -130,6 +129,41 @@ INDEX = "beit.encoder.layer.0.attention.attention.relative_position_bias.relativ
 def test_a_file_may_have_tensors_that_the_network_does_not_need(changed, case, more):
     folder = changed(case, tensors=with_more(more))
     assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / f"huggingface-{case}"))
+
+
+def layer(name, rows, columns):
+    return {f"{name}.weight": torch.randn(rows, columns), f"{name}.bias": torch.randn(rows)}
+
+
+def classifier_of(architecture, columns=24):
+    return {"architectures": architecture and [architecture], "tensors": with_more(layer("classifier", 5, columns))}
+
+
+MAE = {"model_type": "vit_mae", "pooler_act": None, "pooler_output_size": None}
+
+
+@pytest.mark.parametrize(
+    ("case", "changes", "pool", "why"),
+    [
+        ("vit", classifier_of("MeanPooledViTForImageClassification"), "cls", "which transformers does not have"),
+        ("vit", classifier_of("ViTMAEForImageClassification") | MAE, "cls", "which transformers does not have"),
+        ("vit", {"tensors": with_more(layer("vit.pooler.dense", 24, 24))}, "pooler_output", "no classifier of"),
+        ("dinov3", classifier_of("DINOv3ViTForImageClassification"), "cls", "which transformers does not have"),
+        ("dinov3", classifier_of("DINOv3ViTForImageClassification", 48), "cls_mean", "does not have"),
+        ("dinov3", classifier_of(None), "cls", "classifier.weight is not a classifier of a dinov3_vit model"),
+    ],
+)
+def test_what_a_persons_own_classifier_reads_has_to_be_given(changed, case, changes, pool, why):
+    folder = changed(case, **changes)
+    with pytest.raises(CheckpointError, match=rf"{why}.* --set pool={pool}$"):
+        load_checkpoint(folder)
+    config = load_checkpoint(folder, overrides={"pool": pool}).config
+    assert (config.pool, bool(config.representation_size)) == (pool.replace("pooler_output", "cls"), "_output" in pool)
+
+
+def test_the_prefix_that_some_releases_wrote_into_config_json_does_not_matter(changed):
+    folder = changed(architectures=["FSDPViTForImageClassification"])
+    assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-vit"))
 
 
 def test_keys_that_are_not_in_config_json_are_their_classs_defaults(changed):

@@ -30,13 +30,14 @@ def test_saved_values_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("learned", [0, 3])
-def test_known_images_come_back_unless_facts_change_their_embeddings(tmp_path, learned):
+def test_known_images_come_back_with_the_facts_that_change_their_embeddings(tmp_path, learned):
     path, known = tmp_path / "toy.safetensors", KnownImages(learned=torch.randn(learned, 8), held_out=torch.randn(5, 8))
     save(replace(toy_checkpoint(), known=known), path)
     for overrides in (None, {"num_classes": "0"}):
         loaded = load_checkpoint(path, overrides=overrides).known
         assert (loaded.learned.equal(known.learned), loaded.held_out.equal(known.held_out)) == (True, True)
-    assert load_checkpoint(path, overrides={"image_size": "40,40"}).known is None
+        assert loaded.changed_by == ()
+    assert load_checkpoint(path, overrides={"image_size": "40,40"}).known.changed_by == ("image_size",)
     save(toy_checkpoint(), path)
     assert load_checkpoint(path).known is None
 

@@ -144,7 +144,7 @@ HYBRID, ROPE, SAPIENS = "vit_tiny_r_s16_p8_224", "vit_small_patch16_rope_224", "
     ("architecture", "change", "config", "message"),
     [
         (PLAIN, dict, {"model_args": {"global_pool": "avgmax"}}, "global_pool='avgmax': that is pooling by maximum"),
-        (PLAIN, dict, {"model_args": {"global_pool": ""}}, "a label for every token"),
+        (PLAIN, dict, {"model_args": {"global_pool": ""}}, "a label for every token.* --set global_pool=token"),
         (PLAIN, dict, {"model_args": {"attn_layer": "diff"}}, "differential attention"),
         (PLAIN, dict, {"model_args": {"act_layer": "relu"}}, "act_layer='relu': supported are 'gelu'"),
         (PLAIN, dict, {"model_args": {"scale_attn_norm": True}}, "scale_attn_norm without scale_mlp_norm"),
