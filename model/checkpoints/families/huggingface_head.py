@@ -88,7 +88,7 @@ def _pool_of_other_head(source: Source, facts: Facts, kind: Kind, architecture: 
     if "architectures" in source.config and not architecture.endswith(CLASSIFYING):
         why = f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
     elif "architectures" in source.config and architecture not in kind.classifiers:
-        why = f"config.json names {architecture}, which transformers does not have"
+        why = f"config.json names {architecture}, which transformers does not have for {source.config['model_type']}"
     elif source.foreign_head or not pooler:
         why = f"{source.foreign_head or source.names_in_file['head.weight']} is not a classifier of {architecture}"
     else:
