@@ -1,5 +1,5 @@
 // Requests to the server, with the API key where one is needed. An image that the server has forgotten is sent again.
-// Every failure becomes a Problem with a sentence to show.
+// Every failure becomes a Problem with a sentence to show, and so does the answer of another model.
 
 import { element } from "./element.js";
 import { UNREACHED, askForKey, keyHeader, storedKey } from "./key.js";
@@ -7,18 +7,25 @@ import { UNREACHED, askForKey, keyHeader, storedKey } from "./key.js";
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
 
-const sent = new Map(); // the images of this tab, by all ids that they have had: {file, path, first: id, id: the last one}
+const UNREADABLE = "This file cannot be read: it is a folder, or was moved, changed or deleted. Add it again.";
+const OTHER_MODEL = "The server answered with another model than before. Try again, or load this page again.";
+const KEPT_MS = 40_000; // Safari reads what a link leads to long after the click
+const SAME = 0.01; // between two scores of one image; the last digits change with the batch
+
+const sent = new Map(); // the images of this tab, by all ids that they have had: {file, path, result, id: the last one}
+
+let model; // the digest of the one that gave the first answer
 
 export class Problem extends Error {
   constructor(message, { status = 0, retryAfter = 0 } = {}) {
     super(message);
-    this.status = status; // 0: the server was not reached
+    this.status = status; // 0: there is no answer, or none that can be used
     this.retryAfter = retryAfter; // seconds
   }
 
   /** Whether the same request may succeed later. */
   get temporary() {
-    return this.status === 0 || this.status >= 500;
+    return [0, 408, 429].includes(this.status) || this.status >= 500;
   }
 }
 
@@ -45,11 +52,19 @@ async function attempt(address, options) {
     key = storedKey();
     response = await reach(address, options, key);
   }
+  if (isOfOther(response) && !options.method) response = await reach(address, { ...options, cache: "reload" }, key);
+  if (isOfOther(response)) throw new Problem(OTHER_MODEL);
   if (response.ok) return response;
   const retryAfter = Number(response.headers.get("Retry-After")) || 0;
   const body = await response.json().catch(() => ({}));
   const message = body.detail ?? `The server returned status ${response.status} without an explanation.`;
   throw new Problem(message, { status: response.status, retryAfter });
+}
+
+/** Whether it is a good answer of another model than the first one was. The browser may have kept it for an hour. */
+function isOfOther({ ok, headers }) {
+  const digest = headers.get("X-Model-Digest"); // a proxy may take it away
+  return ok && digest !== null && digest !== (model ??= digest);
 }
 
 const reach = (address, options, key) =>
@@ -74,30 +89,47 @@ export async function send(file, classes) {
   const image = { file, path: classes.count ? "classify" : "embed?attention=true" };
   const result = await post(image);
   const { id } = result;
-  if (id) sent.set(id, { ...image, first: id, id });
+  if (id) sent.set(id, { ...image, result, id });
   return result;
 }
 
 async function post({ file, path }) {
+  const reader = file.stream().getReader();
+  await reader.read().catch(unreadable); // fetch would fail as if there were no server
+  reader.cancel();
   const headers = { "Content-Type": "application/octet-stream" };
   const { results } = await json(ROOT + path, { method: "POST", body: file, headers });
   return results[0];
 }
 
+function unreadable() {
+  throw new Problem(UNREADABLE, { status: 404 });
+}
+
 /** Give the image a new id, by which the server knows it for another while. */
 async function renew(image) {
-  const { id } = await post(image);
+  const result = await post(image);
+  const { id } = result;
+  if (!isSame(result, image.result)) unreadable(); // some browsers send a file that has changed
   if (!id) throw new Problem("The server could not keep the maps of this image.");
   sent.set(id, image);
   image.id = id;
   dispatchEvent(new Event("renew"));
 }
 
+/** Whether two answers are of one image, or of two that have the same labels. */
+const isSame = (one, other) =>
+  JSON.stringify(one.image) === JSON.stringify(other.image) &&
+  (one.predictions ?? []).every(({ index, score }, i) => {
+    const { index: same, score: near } = other.predictions[i];
+    return index === same && Math.abs(score - near) < SAME;
+  });
+
 /** The id by which the server knows an image now; the page goes on calling it by its first one. */
 export const idNow = (id) => sent.get(id)?.id ?? id;
 
 /** The other way round: the first id, of any. */
-export const firstId = (id) => sent.get(id)?.first ?? id;
+export const firstId = (id) => sent.get(id)?.result.id ?? id;
 
 /** What to set as `src` of an <img>. The browser loads it without the API key, so with a key the page fetches it. */
 export const imageSource = async (address) => (storedKey() ? URL.createObjectURL(await blob(address)) : address);
@@ -111,7 +143,7 @@ export function fetchLinks() {
     try {
       const address = URL.createObjectURL(await blob(link.href));
       element("a", { href: address, download: link.download }).click();
-      URL.revokeObjectURL(address);
+      setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
     } catch (problem) {
       alert(problem.message); // such as maps that have expired
     }

@@ -46,9 +46,16 @@ export class Cover {
   }
 
   /** Remember what is asked, so that an answer is dropped when the page has come to show something else. */
-  #ask(which = { patches: this.#board.painted }) {
+  #ask(which = this.#patches) {
     this.#asked = () => coverAddress(this.#state.values, { ...which, fill: byId("fill").value });
     this.#address = this.#asked();
+  }
+
+  /** The painted patches, or all but the others where these are fewer: an address has room for some thousands. */
+  get #patches() {
+    const painted = new Set(this.#board.painted);
+    const others = [...Array(this.#board.size).keys()].filter((i) => !painted.has(i));
+    return others.length && others.length < painted.size ? { patches: others, rest: true } : { patches: [...painted] };
   }
 
   #measure(which) {

@@ -1,4 +1,4 @@
-// The API key. It is asked for in the page, and kept in the session storage until the tab is closed.
+// The API key. It is asked for in the page, and kept until the tab is closed.
 
 import { byId } from "./element.js";
 
@@ -6,10 +6,24 @@ const KEY = "vit-serve-key";
 const UNKNOWN = "The server does not know this key. Try again. Of name=KEY, enter only what stands after the first =.";
 export const UNREACHED = "The server cannot be reached. Check the connection and try again.";
 
+let entered = null; // the key, where the browser keeps no data of a site
 let asking; // a promise while the page asks for a key
 
 /** Null if none was entered. */
-export const storedKey = () => sessionStorage.getItem(KEY);
+export function storedKey() {
+  try {
+    return sessionStorage.getItem(KEY) ?? entered;
+  } catch {
+    return entered;
+  }
+}
+
+function store(key) {
+  entered = key;
+  try {
+    sessionStorage.setItem(KEY, key);
+  } catch {} // it is asked for again when the page is loaded
+}
 
 export const keyHeader = (key) => (key === null ? {} : { "X-API-Key": key });
 
@@ -27,7 +41,7 @@ export async function askForKey(refused) {
       const trouble = await troubleWith(key);
       say(trouble);
       if (trouble) return;
-      sessionStorage.setItem(KEY, key);
+      store(key);
       form.hidden = true;
       form.reset();
       asking = undefined;

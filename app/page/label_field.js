@@ -3,7 +3,7 @@
 
 import { byId, element } from "./element.js";
 
-const OFFERED = 1000; // names at a time; browsers are slow with more
+const OFFERED = 1000; // names in the list at a time; browsers are slow with more
 
 export class LabelField {
   #input;
@@ -26,14 +26,18 @@ export class LabelField {
     input.addEventListener("change", () => this.#end());
     input.addEventListener("blur", () => (input.value = this.#chosen));
     input.addEventListener("keydown", ({ key }) => {
-      if (key === "Escape") input.blur();
+      if (key !== "Escape") return;
+      input.value = this.#chosen; // otherwise leaving the field would choose what it has
+      input.blur();
     });
   }
 
   /** `key` is chosen. `likely` indices are offered before all others. */
   show(key, likely) {
     const index = this.#classes.index(key);
-    this.#chosen = index === undefined ? key || (this.#none ?? "") : this.#classes.name(index);
+    const chosen = index === undefined ? key || (this.#none ?? "") : this.#classes.name(index);
+    if (chosen !== this.#chosen || likely !== this.#likely) this.#refused.textContent = "";
+    this.#chosen = chosen;
     this.#input.placeholder = this.#chosen;
     if (document.activeElement !== this.#input) this.#input.value = this.#chosen;
     if (this.#likely === likely) return;
@@ -65,29 +69,24 @@ export class LabelField {
       this.#input.value = only;
       this.#choose(matches.get(only));
     } else {
-      const many = matches.size < OFFERED ? matches.size : `${OFFERED} or more`;
-      this.#refused.textContent = only ? `“${text}” is part of ${many} labels. Choose one.` : `The model has no label “${text}”.`;
+      const many = `“${text}” is part of ${matches.size} labels. Choose one.`;
+      this.#refused.textContent = only ? many : `The model has no label “${text}”.`;
     }
   }
 
   #offer(text) {
     const matches = this.#matches(text);
-    this.#input.list.replaceChildren(...[...matches.keys()].map((value) => element("option", { value })));
+    const offered = [...matches.keys()].slice(0, OFFERED);
+    this.#input.list.replaceChildren(...offered.map((value) => element("option", { value })));
     return matches;
   }
 
-  /** Names that have `text` in them, and their keys. */
+  /** Names that have `text` in them, and their keys. What is no more than `text` is first. */
   #matches(text) {
-    const found = new Map();
-    const add = (name, key) => {
-      if (name.toLowerCase().includes(text.toLowerCase())) found.set(name, key);
-    };
-    if (this.#none) add(this.#none, "");
-    for (const index of this.#likely) add(this.#classes.name(index), this.#classes.key(index));
-    for (const index of this.#classes.indices) {
-      if (found.size >= OFFERED) break;
-      add(this.#classes.name(index), this.#classes.key(index));
-    }
-    return found;
+    const classes = [...this.#likely, ...this.#classes.indices].map((i) => [this.#classes.name(i), this.#classes.key(i)]);
+    const all = this.#none ? [[this.#none, ""], ...classes] : classes;
+    const wanted = text.toLowerCase();
+    const found = all.filter(([name]) => name.toLowerCase().includes(wanted));
+    return new Map([...found.filter(([name]) => name.toLowerCase() === wanted), ...found]);
   }
 }

@@ -72,7 +72,7 @@ async function main() {
     if (image) heatmap.reserve(image);
     label(added ? id : "", predictions, added?.name); // without a file it comes from a link, and its labels with the report
     const unfamiliar = familiarity < model.least_familiarity;
-    byId("unfamiliar").textContent = unfamiliar ? unlike(shape.familiarity.pictures, familiarity) : "";
+    byId("unfamiliar").textContent = unfamiliar ? unlike(shape.familiarity, familiarity) : "";
   }
 
   queue.addEventListener("choose", ({ detail: { id } }) =>

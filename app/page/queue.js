@@ -189,7 +189,7 @@ class Item {
 
   #refuse(problem) {
     this.node.className = "refused";
-    const remove = element("button", { type: "button", class: "link", onclick: () => this.#refusals.remove(this.node) }, "Remove");
+    const remove = element("button", { type: "button", class: "link", onclick: () => this.#remove() }, "Remove");
     const again = element(
       "button",
       {
@@ -209,6 +209,11 @@ class Item {
     this.#show(element("b", {}, this.name), ` ${problem.message}`);
     this.node.append(this.#status, more); // the sentence must not be inside the button
     this.#refusals.add(this.node);
+  }
+
+  #remove() {
+    this.#refusals.remove(this.node);
+    URL.revokeObjectURL(this.#button.querySelector("img").src);
   }
 
   #show(...what) {

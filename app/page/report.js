@@ -5,7 +5,7 @@ import { layerOf } from "./controls.js";
 import { breakable, byId, element } from "./element.js";
 import { follow } from "./latest.js";
 import { reportAddress } from "./maps.js";
-import { fixed } from "./numbers.js";
+import { fixed, percent } from "./numbers.js";
 import { isInside } from "./tabs.js";
 
 const GRIDS = [
@@ -93,4 +93,4 @@ function shaded(share, text) {
   return cell;
 }
 
-const points = (score) => (100 * score).toFixed(score < 0.0995 ? 1 : 0);
+const points = (score) => percent(score).replace(" %", "");

@@ -42,10 +42,10 @@ export function cropped({ image: [width, height], crop_box: [left, top, right, b
   return seen > 0.995 ? "" : `The model saw ${Math.round(100 * seen)} % of this image. The rest was cropped away.`;
 }
 
-/** Said of an image that is less familiar than most of the `count` images that the model knows. */
-export const unlike = (count, familiarity) =>
-  `This image is unlike the ${count} images that the model was shown: it is less familiar than ` +
-  `${Math.floor(100 * (1 - familiarity))} % of them. Its labels may mean nothing.`;
+/** Said of an image that is less familiar than most that the model knows: `familiarity` is a share of those held out. */
+export const unlike = ({ pictures, held_out: others }, familiarity) =>
+  `This image is unlike the ${pictures} images that the model was shown: it is less familiar than ` +
+  `${Math.floor(100 - 100 * familiarity)} % of the ${others} that were held out. Its labels may mean nothing.`;
 
 const placeOf = (layer) => (layer === "mean" ? "on average over the layers" : `in layer ${layer}`);
 

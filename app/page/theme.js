@@ -10,14 +10,28 @@
     if (button) button.title = button.ariaLabel = `Theme: ${theme === "auto" ? "follow system" : theme}`;
   }
 
-  const kept = () => (ORDER.includes(localStorage.getItem("theme")) ? localStorage.getItem("theme") : "auto");
+  /** Where the browser keeps no data of a site, the theme lasts as long as the page. */
+  function keep(theme) {
+    try {
+      localStorage.setItem("theme", theme);
+    } catch {}
+  }
 
-  show(kept());
+  function kept() {
+    try {
+      return localStorage.getItem("theme");
+    } catch {
+      return null;
+    }
+  }
+
+  show(ORDER.includes(kept()) ? kept() : "auto");
   addEventListener("DOMContentLoaded", () => {
-    show(kept());
+    show(root.dataset.theme);
     document.getElementById("theme").addEventListener("click", () => {
-      localStorage.setItem("theme", ORDER[(ORDER.indexOf(kept()) + 1) % ORDER.length]);
-      show(kept());
+      const next = ORDER[(ORDER.indexOf(root.dataset.theme) + 1) % ORDER.length];
+      keep(next);
+      show(next);
     });
   });
 })();

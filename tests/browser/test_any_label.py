@@ -44,9 +44,36 @@ def test_a_text_that_names_no_label_or_several_changes_nothing_and_says_so(looki
         looking.fill(LABEL, text)
         looking.keyboard.press("Enter")
         assert looking.inner_text("#no-label") == said
+    looking.fill(LABEL, "tri")  # half of a label
     looking.keyboard.press("Escape")
     assert looking.input_value(LABEL) == "star"
     assert asked(looking) == before
+
+
+def test_what_is_said_of_a_text_is_gone_with_the_next_label_or_image(looking):
+    for other in (".labels li:nth-child(2) button", "[data-sample=heart]"):
+        looking.fill(LABEL, "zebra")
+        looking.keyboard.press("Tab")
+        looking.locator("#no-label", has_text="zebra").wait_for()
+        looking.click(other)
+        looking.locator("#no-label", has_not_text="zebra").wait_for(state="attached")
+
+
+def test_a_label_that_is_part_of_very_many_others_is_offered_first_and_chosen(page):
+    program = """async () => {
+        const [{ Classes }, { LabelField }] = await Promise.all(
+            ["classes", "label_field"].map((name) => import(`/page/${name}.js`)));
+        const labels = [...Array(1100).keys()].map((i) => `X2 of ${i}`).concat("X2");
+        document.body.insertAdjacentHTML("beforeend", '<input id="many" list="names"><datalist id="names"></datalist>');
+        const [input, chosen] = [document.getElementById("many"), []];
+        new LabelField(input, { classes: new Classes(labels), choose: (key) => chosen.push(labels[key]) });
+        for (const text of ["x2", "X2"]) {
+            input.value = text;
+            input.dispatchEvent(new Event("input"));
+        }
+        return [chosen, input.list.options[0].value, input.list.options.length];
+    }"""
+    assert page.evaluate(program) == [["X2"], "X2", 1000]
 
 
 def test_labels_with_one_text_are_told_apart(page):

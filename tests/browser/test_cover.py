@@ -130,6 +130,10 @@ def test_the_top_of_the_map_on_show_can_be_covered_or_all_else(painting):
     rest = cover(painting, "All but the top 10 %")
     assert len(painted(painting)) == 58
     assert sorted(top["patches"] + rest["patches"]) == list(range(64))
+    with painting.expect_request(lambda request: "/cover?" in request.url) as sent:
+        again = cover(painting, "Cover")
+    assert again["patches"] == rest["patches"]
+    assert "rest=true" in sent.value.url  # names the 6 others: an address has room for some thousands
     painting.keyboard.press("2")  # another map, and the same patches
     settle(painting)
     assert painting.locator("#outcome table").count() == 1

@@ -1,5 +1,7 @@
 """Images that the server has forgotten while the page shows them."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.browser.stage import address, asked, link, settle, shown, turn
@@ -53,6 +55,23 @@ def test_the_file_is_sent_again_and_all_that_the_page_shows_stays(looking, visit
     assert len(sent) == 2
     assert not {first, second} & set(link(looking).replace("#id=", "").split("&"))
     assert shown(visit(link(looking))) == shown(looking)
+
+
+@pytest.mark.parametrize("trouble", ["is gone", "shows something else"])
+def test_a_file_that_is_gone_or_has_changed_is_asked_for(page, star, tmp_path, forget, trouble):
+    file = tmp_path / "a.jpg"
+    file.write_bytes(star)
+    page.set_input_files("#file", file)
+    settle(page)
+    if trouble == "is gone":
+        file.unlink()
+    else:  # some browsers send what is there now
+        heart = Path("app/page/samples/heart.jpg").read_bytes()
+        page.route("**/classify", lambda route: route.continue_(post_data=heart))
+    forget(page)
+    page.keyboard.press("3")
+    page.get_by_role("heading", name="This link has expired").wait_for()
+    assert page.locator("#map-pane").is_hidden()
 
 
 def test_labels_of_a_link_stay_when_it_expires(looking, visit, forget):

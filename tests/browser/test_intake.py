@@ -163,8 +163,11 @@ def test_a_text_and_a_file_that_is_too_large_are_refused_in_sentences_beside_the
     settle(page)
     assert refusal(page).startswith("notes.txt This is not an image of an accepted type")
     assert page.locator(".labels .name").first.inner_text() == "star"  # the other file is not delayed
+    held = page.locator(".refused img").get_attribute("src")
+    page.evaluate("URL.revokeObjectURL = (address) => revoked.push(address); revoked = []")
     page.get_by_role("button", name="Remove").click()
     assert page.locator(".queue li").count() == 1
+    assert page.evaluate("revoked") == [held]
     large = tmp_path / "large.jpg"
     large.write_bytes(bytes(33 * 2**20))
     page.set_input_files("#file", large)
@@ -177,11 +180,29 @@ def test_a_text_and_a_file_that_is_too_large_are_refused_in_sentences_beside_the
     complaints.clear()
 
 
-@pytest.mark.parametrize("trouble", ["full", "offline", "cut"])
+def test_a_file_that_is_there_no_more_is_no_lost_connection(page, star, tmp_path):
+    file, held = tmp_path / "gone.jpg", []
+    file.write_bytes(star)
+    page.route("**/model", lambda route: held.append(route))
+    with page.expect_request("**/model"):
+        page.reload(wait_until="commit")
+    page.locator("#drop").wait_for()
+    page.set_input_files("#file", file)
+    page.locator(".queue li", has_text="waiting").wait_for()
+    file.unlink()
+    held[0].continue_()
+    page.locator(".refused").wait_for()
+    assert refusal(page).startswith("gone.jpg This file cannot be read")
+    assert page.get_by_role("button", name="Try again").count() == 0
+
+
+@pytest.mark.parametrize("trouble", ["full", "late", "offline", "cut"])
 def test_a_temporary_failure_can_be_tried_again(page, star, complaints, trouble):
     full = {"status": 503, "headers": {"Retry-After": "1"}, "json": {"detail": "The service is full."}}
+    late = {"status": 408, "json": {"detail": "The request did not arrive in time."}}
     answer, said = {
         "full": (lambda route: route.fulfill(**full), "The service is full."),
+        "late": (lambda route: route.fulfill(**late), "The request did not arrive in time."),
         "offline": (lambda route: route.abort(), "The server cannot be reached"),
         "cut": (lambda route: route.fulfill(body='{"results": ['), "The server cannot be reached"),
     }[trouble]
@@ -192,7 +213,7 @@ def test_a_temporary_failure_can_be_tried_again(page, star, complaints, trouble)
     page.get_by_role("button", name="Try again", exact=True).click()  # enabled after Retry-After
     settle(page)
     assert page.locator(".refused").count() == 0
-    assert complaints == (["503 /classify"] if trouble == "full" else [])
+    assert complaints == {"full": ["503 /classify"], "late": ["408 /classify"]}.get(trouble, [])
     complaints.clear()
 
 

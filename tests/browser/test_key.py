@@ -7,6 +7,9 @@ import pytest
 from tests.browser.stage import address, link, pick, settle, shown, turn, visible
 from tests.support.server import running
 
+NO_DATA = """for (const name of ["localStorage", "sessionStorage"])
+    Object.defineProperty(window, name, { get() { throw new DOMException("Access is denied.", "SecurityError"); } });"""
+
 
 @pytest.fixture(scope="module")
 def guarded():
@@ -101,3 +104,16 @@ def test_a_key_that_is_no_longer_known_is_asked_for_again(opened):
     enter(opened, "right-key")
     settle(opened)
     assert opened.locator("#key").is_hidden()
+
+
+def test_a_browser_that_keeps_no_data_of_a_site_shows_the_page_too(asking):
+    errors = []
+    asking.on("pageerror", lambda error: errors.append(str(error)))
+    asking.add_init_script(NO_DATA)
+    asking.reload()
+    enter(asking, "right-key")
+    asking.click("[data-sample=star]")
+    settle(asking)
+    asking.click("#theme")
+    assert asking.locator("#theme").get_attribute("aria-label") == "Theme: light"
+    assert errors == []

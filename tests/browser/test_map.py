@@ -278,10 +278,13 @@ def test_downloads_match_the_map(looking):
     looking.keyboard.press("ArrowUp")
     settle(looking)
 
+    looking.evaluate("URL.revokeObjectURL = (address) => revoked.push(address); revoked = []")
+
     def download(kind: str) -> bytes:
         with looking.expect_download() as started:
             looking.click(f"#take-{kind}")
         assert started.value.suggested_filename.endswith(f".{kind}")
+        assert started.value.url not in looking.evaluate("revoked")  # Safari reads it later
         return Path(started.value.path()).read_bytes()
 
     numbers = json.loads(download("json"))

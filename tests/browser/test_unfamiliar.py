@@ -22,6 +22,8 @@ def test_an_unfamiliar_image_is_called_so(looking):
     said = looking.locator("#unfamiliar").inner_text()
     assert said.startswith("This image is unlike the 50 images that the model was shown: it is less familiar than 98 %")
     assert looking.locator("#labels li").count() == 5
+    of_others = "import('/page/sentence.js').then(({ unlike }) => unlike({ pictures: 500, held_out: 99 }, 0.34))"
+    assert "less familiar than 66 % of the 99 that were held out" in looking.evaluate(of_others)
 
 
 def test_it_still_is_when_the_person_comes_back_to_it(looking):
