@@ -3,8 +3,11 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager
+from errno import EBADF, EINVAL, ENOTSUP
 from pathlib import Path
+
+UNSUPPORTED = {EBADF, EINVAL, ENOTSUP}
 
 
 @contextmanager
@@ -56,7 +59,9 @@ def _sync(path: Path) -> None:
     """
     descriptor = os.open(path, os.O_RDONLY)
     try:
-        with suppress(OSError) if path.is_dir() else nullcontext():
-            os.fsync(descriptor)
+        os.fsync(descriptor)
+    except OSError as error:
+        if not path.is_dir() or error.errno not in UNSUPPORTED:
+            raise
     finally:
         os.close(descriptor)

@@ -1,6 +1,5 @@
 """Runs a bundle with ONNX Runtime on a CPU: at export, and where OpenVINO is missing or computes wrong numbers."""
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from app.inference.combined import CombinedEngine, Shapes
 
 class OnnxEngine(CombinedEngine):
     """The combined graph of a bundle as one session. As many threads may call `run` at once as there are streams, and
-    each run has its share of the cores.
+    share the cores.
     """
 
     provider = "CPUExecutionProvider"
@@ -22,7 +21,7 @@ class OnnxEngine(CombinedEngine):
     def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, streams: int = 1) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
         options = ort.SessionOptions()
-        options.intra_op_num_threads = math.ceil(threads / streams)
+        options.intra_op_num_threads = threads - streams + 1  # of all runs together; and each caller works too
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # it warns of its own rewriting of the branch
         options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md

@@ -10,7 +10,7 @@ export const ROOT = new URL("../", import.meta.url).pathname;
 const UNREADABLE = "This file cannot be read: it is a folder, or was moved, changed or deleted. Add it again.";
 const OTHER_MODEL = "The server answered with another model than before. Try again, or load this page again.";
 const KEPT_MS = 40_000; // Safari reads what a link leads to long after the click
-const SAME = 0.01; // between two scores of one image; the last digits change with the batch
+const SAME = 0.05; // more than a batch, or another processor, changes a score of one image
 
 const sent = new Map(); // the images of this tab, by all ids that they have had: {file, path, result, id: the last one}
 
@@ -117,13 +117,14 @@ async function renew(image) {
   dispatchEvent(new Event("renew"));
 }
 
-/** Whether two answers are of one image, or of two that have the same labels. */
-const isSame = (one, other) =>
-  JSON.stringify(one.image) === JSON.stringify(other.image) &&
-  (one.predictions ?? []).every(({ index, score }, i) => {
-    const { index: same, score: near } = other.predictions[i];
-    return index === same && Math.abs(score - near) < SAME;
-  });
+/** Whether two answers are of one image, or of two that have the same labels. The last of the labels may be others. */
+function isSame(one, other) {
+  if (JSON.stringify(one.image) !== JSON.stringify(other.image)) return false;
+  const predictions = other.predictions ?? []; // none without a head
+  const scores = new Map(predictions.map(({ index, score }) => [index, score]));
+  const scoreOf = (index) => scores.get(index) ?? predictions.at(-1).score;
+  return (one.predictions ?? []).every(({ index, score }) => Math.abs(score - scoreOf(index)) < SAME);
+}
 
 /** The id by which the server knows an image now; the page goes on calling it by its first one. */
 export const idNow = (id) => sent.get(id)?.id ?? id;

@@ -27,6 +27,7 @@ export class LabelField {
     input.addEventListener("blur", () => (input.value = this.#chosen));
     input.addEventListener("keydown", ({ key }) => {
       if (key !== "Escape") return;
+      this.#refused.textContent = "";
       input.value = this.#chosen; // otherwise leaving the field would choose what it has
       input.blur();
     });

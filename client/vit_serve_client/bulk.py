@@ -75,7 +75,7 @@ class Bulk:
         try:
             tasks.extend(pool.submit(self._send, part) for part in _parts(images))
             while tasks:
-                while not tasks[0].done():  # on Windows Ctrl-C is seen between waits that end by themselves
+                while not tasks[0].done():  # Windows lets Ctrl-C through only between waits
                     wait([tasks[0]], timeout=INTERRUPTIBLE_S)
                 results = tasks[0].result()
                 recording = True

@@ -57,7 +57,9 @@ def read_dataset(images: Split, *, seed: int, train: ImageSpec, held_out: ImageS
     for label in sorted({image.label for image in images.listed} - {*labels, UNLABELLED}):
         raise ValueError(f"the label {label} has no image to learn from{_fate(label, images, judged, left_out)}")
     if not judged and images.held_out is None:
-        raise ValueError(f"no label has two images that can be read, so none can be held out{_reasons(left_out)}")
+        raise ValueError(
+            f"no label has two images to read, copies left aside, so none can be held out{_reasons(left_out)}"
+        )
     for part, what in ((learned, "to learn from"), (judged, "to hold out")):
         if not part:
             raise ValueError(f"there are no images {what}{_reasons(left_out)}")

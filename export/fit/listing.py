@@ -23,7 +23,7 @@ from export.fit.labelled import (
 from export.fit.table import of_csv
 from export.folder_labels import label_of
 from export.place import check_labelled_images
-from export.walk import SUFFIXES, walk
+from export.walk import OF_SYSTEMS, SUFFIXES, walk
 from model.checkpoints.checkpoint import first_few
 
 # As in seg_train, test1, training_set and val_images.
@@ -143,4 +143,5 @@ def _readable(path: Path) -> Path:
 
 
 def _folders(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    inside = (path for path in folder.iterdir() if not path.name.startswith(".") and path.name not in OF_SYSTEMS)
+    return sorted(path for path in inside if path.is_dir())

@@ -18,10 +18,9 @@ from app.inference.openvino import OpenVinoEngine
 class Streamed(Engine):
     """As an engine: the images of a batch are run one after the other."""
 
-    provider = OpenVinoEngine.provider
-
-    def __init__(self, **how: Any) -> None:
-        self._one_image = OpenVinoEngine(threads=2, streams=2, **how)
+    def __init__(self, kind: Callable[..., Engine], **how: Any) -> None:
+        self.provider = kind.provider  # type: ignore[attr-defined]
+        self._one_image = kind(threads=2, streams=2, **how)
 
     def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
         runs = [self._one_image.run(graph, [image], classes[at : at + 1]) for at, image in enumerate(images)]
@@ -31,8 +30,9 @@ class Streamed(Engine):
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings
 ARRANGEMENTS: dict[str, Callable[..., Engine]] = {
     "openvino": partial(OpenVinoEngine, threads=2),
-    "openvino with streams": Streamed,
+    "openvino with streams": partial(Streamed, OpenVinoEngine),
     "onnxruntime": partial(OnnxEngine, threads=1),
+    "onnxruntime with streams": partial(Streamed, OnnxEngine),
 }
 
 

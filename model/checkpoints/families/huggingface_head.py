@@ -46,8 +46,7 @@ def head_of(source: Source, facts: Facts, kind: Kind, architecture: str, *, widt
         raise CheckpointError(f"{source.file.name} holds {architecture} without classifier.weight: {LEFT_OUT}")
     other = rows > 0 and _is_of_a_person(source, kind, architecture)
     pool = _pool_of_other_head(source, facts, kind, architecture, width) if other and facts.serves_head else None
-    own = architecture in kind.classifiers and not other
-    classifies = own or (rows > 0 and (facts.serves_head or not other))
+    classifies = (rows > 0 or architecture in kind.classifiers) and (facts.serves_head or not other)
     return Head(classifies, rows if classifies else 0, pool, dense)
 
 
@@ -77,17 +76,17 @@ def labels_of(id2label: Any, classes: int) -> tuple[tuple[str, ...], str]:
 
 
 def _is_of_a_person(source: Source, kind: Kind, architecture: str) -> bool:
-    """Whether a person has put the classifier beside another model of transformers, whose own read no pooler."""
-    own = architecture in kind.classifiers if "architectures" in source.config else bool(kind.classifiers)
+    """Whether the classifier may be a person's own: transformers has none of this name, and its own read no pooler."""
+    own = architecture in kind.classifiers if source.config.get("architectures") else bool(kind.classifiers)
     return not own or bool(source.foreign_head) or ("pre_logits.weight" in source and not kind.compares)
 
 
 def _pool_of_other_head(source: Source, facts: Facts, kind: Kind, architecture: str, width: int) -> str:
     """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
     pooler = source.names_in_file.get("pre_logits.weight")
-    if "architectures" in source.config and not architecture.endswith(CLASSIFYING):
+    if source.config.get("architectures") and not architecture.endswith(CLASSIFYING):
         why = f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
-    elif "architectures" in source.config and architecture not in kind.classifiers:
+    elif source.config.get("architectures") and architecture not in kind.classifiers:
         why = f"config.json names {architecture}, which transformers does not have for {source.config['model_type']}"
     elif source.foreign_head or not pooler:
         why = f"{source.foreign_head or source.names_in_file['head.weight']} is not a classifier of {architecture}"
@@ -96,7 +95,9 @@ def _pool_of_other_head(source: Source, facts: Facts, kind: Kind, architecture: 
     why += ". It is not known what the classifier reads: "
     if kind.compares or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
         raise CheckpointError(f"{why}save the model as {kind.classifiers[0]}, or {LEFT_OUT}")
-    of_tokens = ("cls_mean",) if source.shape("head.weight")[1] == 2 * width else ("cls", "mean", "mean_all")
+    of_tokens = ("mean_all",) if source.config["model_type"] == "ijepa" else ("cls", "mean", "mean_all")
+    if source.shape("head.weight")[1] == 2 * width:
+        of_tokens = ("cls_mean",)
     pools = (*of_tokens, POOLER) if pooler else of_tokens
     (pool,) = facts.need({"pool": POOLER if pooler else pools[0]}, why=f"{why}give it, as in this example")
     if pool not in pools:

@@ -166,7 +166,8 @@ def _translated(architecture: Architecture, argument: str, value: Any) -> Any:
     reason = f"supported are {', '.join(repr(known) for known in TRANSLATIONS[argument])}"
     if isinstance(value, str) and value in UNSUPPORTED:
         reason = f"that is {UNSUPPORTED[value]}, which is not supported"
-        reason += "" if value else ". --set global_pool=token or global_pool=avg chooses one"
+        if argument == "global_pool" and not value:
+            reason += ". --set global_pool=token or global_pool=avg chooses one"
     raise CheckpointError(f"{architecture.name} has {argument}={value!r}: {reason}")
 
 

@@ -88,7 +88,11 @@ def test_broken_files_change_nothing_for_the_others(tmp_path, broken, judged):
         ((2,), True, r"there are no images to hold out: .*2.png is left out \(This is not an image"),
         ((1,), True, r"the label b has no image to learn from: .*1.png is left out \(This is not .* It has 1 files$"),
         ((1,), False, r"the label b has no image to learn from: .*1.png is left out \(This is not .* It has 1 files$"),
-        ((0,), False, r"no label has two images that can be read, so none can be held out: .*0.png is left out"),
+        (
+            (0,),
+            False,
+            r"no label has two images to read, copies left aside, so none can be held out: .*0.png is left out",
+        ),
     ],
 )
 def test_a_part_or_a_label_without_images_is_refused(tmp_path, broken, given, message):
