@@ -42,10 +42,12 @@ export function cropped({ image: [width, height], crop_box: [left, top, right, b
   return seen > 0.995 ? "" : `The model saw ${Math.round(100 * seen)} % of this image. The rest was cropped away.`;
 }
 
+const ROUNDING = 1e-9; // 100 - 100 * 0.07 is less than 93
+
 /** Said of an image that is less familiar than most that the model knows: `familiarity` is a share of those held out. */
 export const unlike = ({ pictures, held_out: others }, familiarity) =>
   `This image is unlike the ${pictures} images that the model was shown: it is less familiar than ` +
-  `${Math.floor(100 - 100 * familiarity)} % of the ${others} that were held out. Its labels may mean nothing.`;
+  `${Math.floor(100 - 100 * familiarity + ROUNDING)} % of the ${others} that were held out. Its labels may mean nothing.`;
 
 const placeOf = (layer) => (layer === "mean" ? "on average over the layers" : `in layer ${layer}`);
 
