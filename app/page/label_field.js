@@ -82,7 +82,7 @@ export class LabelField {
     return matches;
   }
 
-  /** Names that have `text` in them, and their keys. What is no more than `text` is first. */
+  /** Names that contain `text`, with their keys. A name that is `text` itself comes first. */
   #matches(text) {
     const classes = [...this.#likely, ...this.#classes.indices].map((i) => [this.#classes.name(i), this.#classes.key(i)]);
     const all = this.#none ? [[this.#none, ""], ...classes] : classes;

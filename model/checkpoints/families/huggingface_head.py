@@ -83,10 +83,10 @@ def _is_of_a_person(source: Source, kind: Kind, architecture: str) -> bool:
 
 def _pool_of_other_head(source: Source, facts: Facts, kind: Kind, architecture: str, width: int) -> str:
     """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
-    pooler = source.names_in_file.get("pre_logits.weight")
-    if source.config.get("architectures") and not architecture.endswith(CLASSIFYING):
+    pooler, named = source.names_in_file.get("pre_logits.weight"), source.config.get("architectures")
+    if named and not architecture.endswith(CLASSIFYING):
         why = f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
-    elif source.config.get("architectures") and architecture not in kind.classifiers:
+    elif named and architecture not in kind.classifiers:
         why = f"config.json names {architecture}, which transformers does not have for {source.config['model_type']}"
     elif source.foreign_head or not pooler:
         why = f"{source.foreign_head or source.names_in_file['head.weight']} is not a classifier of {architecture}"
