@@ -8,7 +8,6 @@ import logging
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from threading import Event
 
 from app.bundle import load_bundle
 from app.errors import CannotStart
@@ -19,7 +18,6 @@ from app.inference.familiarity import NO_IMAGES, Familiarity, open_familiarity
 from app.inference.model import Model
 from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
-from app.machine import allowed_memory
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
 from app.telemetry.start import start_log
@@ -48,15 +46,7 @@ class Backend:
         self.batcher = Batcher()
         self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
         self.metrics.cpu.others = lambda: self.intake.pool.processes().all
-        self._rest_is_loaded = Event()
-        of_store = settings.store_max_bytes if settings.store == "memory" else 0
-        opening = partial(
-            open_model,
-            settings=settings,
-            bundle=self.bundle,
-            max_memory=allowed_memory() - self.intake.max_memory - of_store,
-            wait=self._rest_is_loaded.wait,
-        )
+        opening = partial(open_model, settings=settings, bundle=self.bundle)
         start_log.info("starting the processes that decode images")
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.intake.pool.start)
@@ -64,12 +54,10 @@ class Backend:
         starters.shutdown(wait=False)
 
     def model(self) -> Model:
-        """The warm model, when the processes that decode are there too. To be called when all else is in memory: from
-        here on, what this process's memory grows by counts as the model's.
+        """The warm model, when the processes that decode are there too.
 
         Raises CannotStart, and OSError when no process can be started.
         """
-        self._rest_is_loaded.set()
         model = self._model.result()
         self._decoders.result()
         self.familiarity = open_familiarity(self.bundle)  # its file is checked now
@@ -92,7 +80,6 @@ class Backend:
 
     def stop(self) -> None:
         """Finish what waits for the model, then end threads and processes. Blocks."""
-        self._rest_is_loaded.set()
         self._model.exception()
         self.runner.stop()
         self._decoders.exception()

@@ -91,7 +91,7 @@ class Settings(BaseSettings):
     gpu_memory_bytes: NonNegativeInt = 0
     """Memory of a shared GPU for weights and activations; 0: no limit. CUDA and inputs take some hundred MB more"""
     max_batch: Annotated[int, Field(ge=0, le=512)] = 0
-    """Largest number of images in one forward pass; 0: 8 on the CPU, 64 on a GPU"""
+    """Most images at once: side by side on a CPU (0: 8), in one batch on a GPU (0: 64)"""
     max_images_in_progress: PositiveInt = 128
     """Limit of images in progress, waiting ones included, and of large images likewise; further requests get 503"""
     max_queue_wait_s: PositiveFloat = 5.0

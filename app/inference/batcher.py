@@ -2,8 +2,7 @@
 
 There is no timer. When the engine is free, it takes what is waiting, up to the largest batch that pays. Images that
 arrive during a run join the next one. So a single request runs at once, and batches grow with the load (the scheme of
-text-embeddings-inference, `core/src/queue.rs`). An engine with streams has several runs side by side, as soon as there
-are several images.
+text-embeddings-inference, `core/src/queue.rs`). A CPU has several runs side by side in place of a batch.
 """
 
 import asyncio
@@ -17,7 +16,6 @@ from dataclasses import dataclass
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
 from app.inference.engine import GRAPHS, Graph, Outputs, Pixels, Plan
 from app.inference.model import Model
-from app.inference.streams import STREAMED
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 
@@ -43,17 +41,12 @@ class Ticket:
 
 @dataclass(kw_only=True, eq=False)
 class Batch:
-    """Tickets for one run, as many as planned."""
+    """Tickets for one run, as many as planned. Without any it is a self-test, a run of the known image: when the engine
+    has had no batch for a while, or no test for a longer one.
+    """
 
     plan: Plan
     tickets: list[Ticket]
-
-
-@dataclass(kw_only=True, eq=False)
-class SelfTest:
-    """A run of the known image, when the engine has had no batch for a while, or no test for a longer one."""
-
-    plan: Plan
 
 
 class Batcher:
@@ -65,7 +58,7 @@ class Batcher:
 
     def __init__(self) -> None:
         self._waiting: list[Ticket] = []  # oldest first
-        self._running: list[Batch | SelfTest] = []  # in the hands of the runner
+        self._running: list[Batch] = []  # in the hands of the runner
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
         self._test_at = time.monotonic() + SELF_TEST_S  # if there is no batch until then
         self._test_anyway_at = time.monotonic() + BUSY_TEST_S
@@ -112,38 +105,28 @@ class Batcher:
             stages.add("inference", ticket.started, ticket.ended)
         return outputs
 
-    def take(self, model: Model) -> Batch | SelfTest | None:
+    def take(self, model: Model) -> Batch | None:
         """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
 
-        After SELF_TEST_S without a batch this is a SelfTest, and in any case after BUSY_TEST_S without one. Returns
+        After SELF_TEST_S without a batch this is a self-test, and in any case after BUSY_TEST_S without one. Returns
         None when the queue is closed and nothing waits. Tell what was taken when it is `done`.
         """
         with self._changed:
-            while not (work := self._next_work(model)):
+            while not (batch := self._next(model)):
                 if self._closed and not self._waiting:
                     return None
                 self._changed.wait(None if self._running else self._test_at - time.monotonic())
-            self._running.append(work)
+            self._running.append(batch)
             self._test_at = time.monotonic() + SELF_TEST_S
-            if isinstance(work, SelfTest):
+            if not batch.tickets:
                 self._test_anyway_at = time.monotonic() + BUSY_TEST_S
-            return work
+            return batch
 
-    def done(self, work: Batch | SelfTest) -> None:
+    def done(self, batch: Batch) -> None:
         """Every ticket of what was taken has been answered or cancelled."""
         with self._changed:
-            self._running.remove(work)
+            self._running.remove(batch)
             self._changed.notify_all()
-
-    def wait_for_several(self) -> bool:
-        """Wait until several images wait for labels. False if the queue is closed instead."""
-
-        def several() -> bool:
-            return sum(ticket.graph == STREAMED for ticket in self._waiting) > 1
-
-        with self._changed:
-            self._changed.wait_for(lambda: self._closed or several())
-            return not self._closed
 
     def close(self) -> None:
         """Accept no more tickets. The runner still takes those that wait."""
@@ -155,26 +138,26 @@ class Batcher:
         """Accept no more tickets, and answer all of them with Unavailable. `reason` is a public sentence."""
         with self._changed:
             self._closed = reason
-            running = [ticket for work in self._running if isinstance(work, Batch) for ticket in work.tickets]
+            running = [ticket for batch in self._running for ticket in batch.tickets]
             unanswered = [*running, *self._waiting]
             self._waiting.clear()
             self._changed.notify_all()
         answer(unanswered, [Unavailable(reason) for _ in unanswered])
 
-    def _next_work(self, model: Model) -> Batch | SelfTest | None:
+    def _next(self, model: Model) -> Batch | None:
         """None if there is nothing to run now. Tickets that cannot meet their deadline are answered."""
         waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
         now = time.monotonic()
-        running = [work.plan for work in self._running]
+        running = [batch.plan for batch in self._running]
         if now >= self._test_anyway_at and not self._closed and (plan := model.next_self_test(running=running)):
-            return SelfTest(plan=plan)
+            return Batch(plan=plan, tickets=[])
         soonest = {graph: now + model.expected(Plan(graph, 1)) for graph in GRAPHS}
         late = {ticket for ticket in waiting if ticket.deadline < soonest[ticket.graph]}
         answer(list(late), [DeadlineExceeded() for _ in late])
         waiting = self._waiting = [ticket for ticket in waiting if ticket not in late]
         if not waiting:
             idle = not self._running and not self._closed and now >= self._test_at
-            return SelfTest(plan=plan) if idle and (plan := model.next_self_test()) else None
+            return Batch(plan=plan, tickets=[]) if idle and (plan := model.next_self_test()) else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
         plan = model.plan(graph, len(same), running=running)

@@ -6,31 +6,41 @@ refuses a branch that has an output for each of them.
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from app.inference.engine import Classes, Engine, Graph, Images, Outputs, fill_classes
+from app.inference.engine import GRAPHS, Classes, Engine, Graph, Images, Outputs, Plan, fill_classes
 
 Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
 
 
 class CombinedEngine(Engine):
-    """An engine that runs the combined graph."""
+    """An engine that runs the combined graph. A run side by side has one image."""
 
     shapes: Shapes
 
-    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
+    def warm_up(self, check: Callable[[Plan], None]) -> None:
+        for plan in (Plan(graph, 1) for graph in GRAPHS):
+            check(plan)
+            check(plan)
+        if self.side_by_side > 1:
+            with ThreadPoolExecutor(self.side_by_side) as threads:  # so that each of them is checked
+                for _ in range(2):
+                    list(threads.map(check, [Plan("classify", 1, beside=True)] * self.side_by_side))
+
+    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
         """The outputs are views of the rows: the lean graph has only the first of `shapes`."""
         batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))  # a single image is not copied
         inputs: dict[str, npt.NDArray[Any]] = {"images": batch, "explain": np.array(graph == "explain")}
         if explained := self.shapes.get("classes"):
             inputs["asked"] = np.empty((len(batch), *explained), np.int64)
             fill_classes(inputs["asked"], classes)
-        rows = self._rows(inputs)
+        rows = self._rows(inputs, beside=beside)
         outputs: Outputs = {}
         start = 0
         for name, shape in self.shapes.items():
@@ -44,5 +54,5 @@ class CombinedEngine(Engine):
         return outputs
 
     @abstractmethod
-    def _rows(self, inputs: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
+    def _rows(self, inputs: dict[str, npt.NDArray[Any]], *, beside: bool) -> npt.NDArray[np.float32]:
         """(images, numbers), which stay as they are in later runs."""

@@ -1,7 +1,6 @@
 """The warm model on the device and the engine that the settings ask for."""
 
 import logging
-import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -9,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, ON_GPUS, WEIGHTS, Bundle
-from app.inference.batch_cost import warn_of_weights
 from app.inference.cuda.driver import count_gpus
 from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage, WrongAnswer
@@ -20,19 +18,15 @@ from app.telemetry.start import start_log
 
 log = logging.getLogger(__name__)
 
-BATCH_ON_CPU, BATCH_ON_GPU = 8, 64  # largest, unless the settings have another
-LARGEST_COPY = 256 * 2**20  # bytes of weights that streams have a second time; with more, batches are as fast
+SIDE_BY_SIDE, BATCH_ON_GPU = 8, 64  # images at once on a CPU and on a GPU, unless the settings have another
+LARGEST_COPY = 256 * 2**20  # bytes of weights to hold twice, for runs side by side; with more, they are no faster
 FOR_INT8 = {"avx512_vnni", "avx_vnni", "amx_int8", "asimddp"}  # instructions that add up products of 8 bits
 NVIDIA_DRIVER = Path("/proc/driver/nvidia")  # of the kernel, so a container without the GPU's libraries sees it too
 
 
-def open_model(
-    *, settings: Settings, bundle: Bundle, max_memory: float = math.inf, wait: Callable[[], object] = lambda: None
-) -> Model:
+def open_model(*, settings: Settings, bundle: Bundle) -> Model:
     """A warm model, for the thread that this is called in, of files that were checked meanwhile. `auto` uses the CPU
-    where CUDA does not work or computes wrong numbers, and warns of it where the machine has an NVIDIA GPU. On the CPU,
-    batches are so small that this process keeps within `max_memory` bytes. `wait` is called before the memory that runs
-    take is measured: it returns when nothing else takes any.
+    where CUDA does not work or computes wrong numbers, and warns of it where the machine has an NVIDIA GPU.
 
     Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for a device or an engine
     that does not work, and its subclass WrongAnswer when it does not compute the known answer of the bundle.
@@ -41,15 +35,15 @@ def open_model(
     with ThreadPoolExecutor(1) as checker:
         checked = checker.submit(bundle.check_files)
         try:
-            model = _open(settings, bundle, max_memory, wait)
+            model = _open(settings, bundle)
         finally:
             checked.result()  # a damaged file explains every other failure
     log.info("the model runs on %s, in %s", model.engine.provider, model.engine.computes_in)
     return model
 
 
-def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[[], object]) -> Model:
-    on_cpu = partial(_on_cpu, settings, bundle, max_memory, wait)
+def _open(settings: Settings, bundle: Bundle) -> Model:
+    on_cpu = partial(_on_cpu, settings, bundle)
     if settings.device != "cpu":
         try:
             return _on_cuda(settings, bundle)
@@ -88,52 +82,36 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
     manifest = bundle.manifest
     if manifest.precision not in ON_GPUS:
         raise DeviceError(f"This bundle is in {manifest.precision}, which only CPUs compute here: export it in fp16")
-    max_batch = settings.max_batch or BATCH_ON_GPU
     engine = CudaEngine(
         folder=bundle.folder,
         image_size=manifest.image.size,
         precision=manifest.precision,
-        max_batch=max_batch,
+        max_batch=settings.max_batch or BATCH_ON_GPU,
         gpu=settings.gpu,
         memory_bytes=settings.gpu_memory_bytes,
     )
-    model = Model(engine=engine, known=KnownImage(manifest.known_answer, manifest.image.size), max_batch=max_batch)
     start_log.info("recording the model's graphs, and asking each for the known answer")
-    engine.warm_up(model)
-    return model
+    return _warm(engine, bundle)
 
 
-def _on_cpu(
-    settings: Settings,
-    bundle: Bundle,
-    max_memory: float,
-    wait: Callable[[], object],
-    kind: Callable[..., Engine],
-) -> Model:
+def _on_cpu(settings: Settings, bundle: Bundle, kind: Callable[..., Engine]) -> Model:
     weights = (bundle.folder / WEIGHTS).stat().st_size
-    warn_of_weights(weights, max_memory)
     manifest = bundle.manifest
     if manifest.precision == "int8" and (has := instructions()) and has.isdisjoint(FOR_INT8):
         log.warning("this processor has no VNNI, so it does not run a bundle in int8 faster than one in fp32")
     threads = settings.model_threads or allowed_cores()
-    max_batch = settings.max_batch or BATCH_ON_CPU
-    count = min(threads, max_batch) if weights <= LARGEST_COPY else 1
-    opened = partial(
-        kind,
+    engine = kind(
         graph=bundle.folder / COMBINED_GRAPH,
         shapes=manifest.explains,
         precision=manifest.precision,
         threads=threads,
+        side_by_side=min(threads, settings.max_batch or SIDE_BY_SIDE) if weights <= LARGEST_COPY else 1,
     )
-    model = Model(
-        engine=opened(),
-        known=KnownImage(manifest.known_answer, manifest.image.size),
-        max_batch=max_batch,
-        streams=count,
-        open_engine=partial(opened, streams=count),
-        weights=weights,
-    )
-    wait()
-    start_log.info("asking the model for the known answer, and measuring it")
-    model.warm_up(max_memory)
+    start_log.info("asking the model for the known answer")
+    return _warm(engine, bundle)
+
+
+def _warm(engine: Engine, bundle: Bundle) -> Model:
+    model = Model(engine=engine, known=KnownImage(bundle.manifest.known_answer, bundle.manifest.image.size))
+    model.warm_up()
     return model

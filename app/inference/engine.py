@@ -5,7 +5,7 @@ everything, so the text tells the faults apart (microsoft/onnxruntime#16307).
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
@@ -61,34 +61,33 @@ FATAL = re.compile(
 )
 
 
-class Engine(Protocol):
-    """A bundle on one device. `classify` gives logits and embedding, `explain` every map too."""
-
-    provider: str  # what really runs the graphs
-    computes_in: Precision  # the numbers in which the blocks are really computed
-    # Whether `run` fills a batch up to the next size that was run before; else the engine meets each size anew.
-    pads_batches: bool = False
-
-    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
-        """Outputs for `images`. They stay as they are in later runs. The graph `explain` has evidence for K classes of
-        each image: the `classes` given, of which MOST_LIKELY_CLASS stands for one by its place, and in the places after
-        them the most likely.
-        """
-        ...
-
-    def forget(self, graph: Graph, largest: int) -> None:
-        """Free what is kept for batches of more than `largest` images: none will come. On CPUs nothing is: OpenVINO has
-        one memory for all batches, and the arena of ONNX Runtime gives nothing back.
-        """
-        return
-
-
 class Plan(NamedTuple):
     """One run, before it begins."""
 
     graph: Graph
     images: int
-    stream_engine: Engine | None = None  # on one of whose streams it runs, beside others; None: on all cores
+    beside: bool = False  # others, on its share of the cores; else it has all of them, and nothing runs beside it
+
+
+class Engine(Protocol):
+    """A bundle on one device. `classify` gives logits and embedding, `explain` every map too."""
+
+    provider: str  # what really runs the graphs
+    computes_in: Precision  # the numbers in which the blocks are really computed
+    side_by_side: int = 1  # runs of one image each, in the graph `classify`; 1: one run follows another
+
+    def warm_up(self, check: Callable[[Plan], None]) -> None:
+        """Call `check` with each way to run, which runs it and raises WrongAnswer. Twice with each that is measured:
+        the first run also allocates memory.
+        """
+        ...
+
+    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
+        """Outputs for `images`. They stay as they are in later runs. The graph `explain` has evidence for K classes of
+        each image: the `classes` given, of which MOST_LIKELY_CLASS stands for one by its place, and in the places after
+        them the most likely.
+        """
+        ...
 
 
 def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:

@@ -12,25 +12,30 @@ from app.inference.combined import CombinedEngine, Shapes
 
 
 class OnnxEngine(CombinedEngine):
-    """The combined graph of a bundle as one session. As many threads may call `run` at once as there are streams, and
-    share the cores.
-    """
+    """The combined graph of a bundle as one session for a run on all cores, and one for runs that share them."""
 
     provider = "CPUExecutionProvider"
 
-    def __init__(self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, streams: int = 1) -> None:
+    def __init__(
+        self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, side_by_side: int = 1
+    ) -> None:
         """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
+        self.shapes, self.side_by_side = shapes, side_by_side
+        self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
+        self._alone = self._beside = self._session(graph, threads)
+        if side_by_side > 1:
+            self._beside = self._session(graph, threads - side_by_side + 1)  # of all runs; and each caller works too
+
+    def _session(self, graph: Path, threads: int) -> ort.InferenceSession:
         options = ort.SessionOptions()
-        options.intra_op_num_threads = threads - streams + 1  # of all runs together; and each caller works too
+        options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3  # it warns of its own rewriting of the branch
         options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
         # Spinning threads would take the cores that decode the next images.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        self._session = ort.InferenceSession(str(graph), options, providers=[self.provider])
-        self.shapes = shapes
-        self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
+        return ort.InferenceSession(str(graph), options, providers=[self.provider])
 
-    def _rows(self, inputs: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
-        (rows,) = self._session.run(None, inputs)
+    def _rows(self, inputs: dict[str, npt.NDArray[Any]], *, beside: bool) -> npt.NDArray[np.float32]:
+        (rows,) = (self._beside if beside else self._alone).run(None, inputs)
         return np.asarray(rows)

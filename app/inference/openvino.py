@@ -20,55 +20,56 @@ DEVICE = "CPU"
 
 
 class OpenVinoEngine(CombinedEngine):
-    """The combined graph of a bundle as one compiled model. As many threads may call `run` at once as there are
-    streams, and each run has its share of the cores.
+    """The combined graph of a bundle as one compiled model for a run on all cores, and one, whose runs have one image,
+    for as many runs as share them.
     """
 
     provider = "OpenVINO"
 
     def __init__(
-        self,
-        *,
-        graph: Path,
-        shapes: Shapes,
-        precision: Precision,
-        threads: int,
-        streams: int = 1,
+        self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, side_by_side: int = 1
     ) -> None:
-        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use. With several
-        `streams` a run has one image, which takes less memory.
-        """
+        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
         core = ov.Core()
         bfloat16 = precision == "bf16" and "BF16" in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
         self.computes_in: Precision = precision if precision == "int8" or bfloat16 else "fp32"  # fp16 too: see the hint
+        self.shapes = shapes
         model = core.read_model(graph)
-        if self.computes_in == "bf16":
+        if bfloat16:
             _compute_in_bfloat16(model)
             model.validate_nodes_and_infer_types()
-        if streams > 1:
+            side_by_side = 1  # sums in another order round to other bfloat16 numbers: they would depend on the load
+        self.side_by_side = side_by_side
+
+        def requests(streams: int) -> SimpleQueue[ov.InferRequest]:
+            settings = {
+                "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
+                "INFERENCE_NUM_THREADS": threads,
+                "NUM_STREAMS": streams,
+                "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
+            }
+            compiled = core.compile_model(model, DEVICE, settings)
+            free: SimpleQueue[ov.InferRequest] = SimpleQueue()
+            for _ in range(streams):
+                free.put(compiled.create_infer_request())
+            return free
+
+        self._alone = self._beside = requests(1)
+        if side_by_side > 1:
             for source in model.inputs:
                 shape = source.get_partial_shape()
                 if len(shape):  # `explain` is a scalar
-                    shape[0] = 1
+                    shape[0] = 1  # takes less memory
                     model.reshape({source: shape})
-        settings = {
-            "INFERENCE_PRECISION_HINT": "f32",  # by default it computes all of an fp32 bundle in bfloat16
-            "INFERENCE_NUM_THREADS": threads,
-            "NUM_STREAMS": streams,
-            "ENABLE_CPU_PINNING": threads >= processors(),  # else replicas would share some cores and leave others
-        }
-        compiled = core.compile_model(model, DEVICE, settings)
-        self.shapes = shapes
-        self._free: SimpleQueue[ov.InferRequest] = SimpleQueue()
-        for _ in range(streams):
-            self._free.put(compiled.create_infer_request())
+            self._beside = requests(side_by_side)
 
-    def _rows(self, inputs: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float32]:
-        request = self._free.get()
+    def _rows(self, inputs: dict[str, npt.NDArray[Any]], *, beside: bool) -> npt.NDArray[np.float32]:
+        free = self._beside if beside else self._alone
+        request = free.get()
         try:
             (rows,) = request.infer(inputs, share_inputs=True).values()  # copied
         finally:
-            self._free.put(request)
+            free.put(request)
         return np.asarray(rows)
 
 

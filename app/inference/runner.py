@@ -1,8 +1,8 @@
 """The threads of the model: one opens the model, and all take batches, run and answer them.
 
-A batch that fails is run again: in smaller batches if memory was short, else image by image, so that only the image
-that causes the error fails. After an image has failed alone, and after a while without work, the runner checks the
-known image of the bundle. An engine that gives another answer, or fails on it, is broken.
+A batch that fails is run again image by image, so that only the image that causes the error fails. After an image has
+failed alone, and after a while without work, the runner checks the known image of the bundle. An engine that gives
+another answer, or fails on it, is broken.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
-from app.inference.batcher import Batcher, SelfTest, Ticket, answer
+from app.inference.batcher import Batcher, Ticket, answer
 from app.inference.engine import Graph, Outputs, Plan, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
@@ -100,24 +100,17 @@ class Runner:
             return
         self._model = model
         opened.set_result(model)
-        if model.streams.count > 1:
-            for _ in range(model.streams.count - 1):
-                self._start_thread(self._serve)
-            self._start_thread(self._open_streams)
+        for _ in range(model.engine.side_by_side - 1):
+            self._start_thread(self._serve)
         self._serve()
 
-    def _open_streams(self) -> None:
-        """Wait until there is use for them: only then are streams worth their memory."""
-        if self.batcher.wait_for_several():
-            self._model.open_streams()
-
     def _serve(self) -> None:
-        while (work := self.batcher.take(self._model)) is not None:
-            if isinstance(work, SelfTest):
-                self._probe(work.plan)
+        while (batch := self.batcher.take(self._model)) is not None:
+            if batch.tickets:
+                self._process(batch.tickets, batch.plan)
             else:
-                self._process(work.tickets, work.plan)
-            self.batcher.done(work)
+                self._probe(batch.plan)
+            self.batcher.done(batch)
 
     def _start_thread(self, target: Callable[[], None]) -> None:
         thread = threading.Thread(target=self._guard, args=(target,), name="engine", daemon=True)
@@ -135,12 +128,11 @@ class Runner:
             self.fail(BROKEN)
 
     def _process(self, batch: list[Ticket], plan: Plan) -> None:
-        """Answer all of `batch`, as planned or, where callers have left or memory was short, in smaller runs. Raises
-        when the engine is broken, and WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
+        """Answer all of `batch`, in runs of at most as many images as planned. Raises when the engine is broken, and
+        WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
         """
-        while left := [ticket for ticket in batch if not ticket.future.done()]:
-            if len(left) < plan.images or not self._model.allows(plan):
-                plan = self._model.split(plan, len(left))
+        while left := [ticket for ticket in batch if not ticket.future.done()]:  # some callers may have left
+            plan = plan._replace(images=min(len(left), plan.images))
             self._run(left[: plan.images], plan)
             batch = left[plan.images :]
 
@@ -179,8 +171,7 @@ class Runner:
             answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
             self._probe(plan)
             return
-        largest = self._model.forbid(plan.graph, len(batch)) if fault == "memory" else 1
-        self._process(batch, self._model.split(plan, largest))
+        self._process(batch, plan._replace(images=1))
 
     def _probe(self, plan: Plan) -> None:
         """Check the known image. Raises when that fails."""

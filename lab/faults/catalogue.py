@@ -66,13 +66,15 @@ FAULTS = {
     "running-unanswered": Fault(  # When the engine breaks, the images of its batch are never answered.
         "app/inference/batcher.py", "[*running, *self._waiting]", "[*self._waiting]"
     ),
-    "streams-beside-all-cores": Fault(  # A run on all cores is begun beside others.
-        "app/inference/model.py", "if not all(run.stream_engine for run in running):", "if False:"
+    "beside-all-cores": Fault(  # A run on all cores is begun beside others.
+        "app/inference/model.py",
+        "if not all(run.beside for run in running):\n            return None\n        several",
+        "several",
     ),
-    "streams-unchecked": Fault(  # Streams that compute wrong numbers answer images.
-        "app/inference/streams.py",
-        "                    self.known.check(STREAMED, outputs, provider=engine.provider)\n",
-        "                    outputs\n",
+    "beside-unchecked": Fault(  # Runs side by side that compute wrong numbers answer images.
+        "app/inference/combined.py",
+        "        if self.side_by_side > 1:\n            with",
+        "        if False:\n            with",
     ),
     "wrong-row": Fault(  # Every image of a batch gets the outputs of the first.
         "app/inference/runner.py", "{name: array[i] for name", "{name: array[0] for name"
@@ -81,7 +83,7 @@ FAULTS = {
         "app/inference/runner.py", "[image if ok else InferenceFailed() for", "[image for"
     ),
     "paused-machine": Fault(  # A pause of the machine spoils the expected time of a run.
-        "app/inference/batch_cost.py", "(min(seconds, MOST_RATIO * mean) - mean)", "(seconds - mean)"
+        "app/inference/latency.py", "(min(seconds, MOST_RATIO * mean) - mean)", "(seconds - mean)"
     ),
     # Stores
     "memory-unswept": Fault(  # Expired records stay in memory.

@@ -18,7 +18,7 @@ def measure(place: Place) -> Tables:
     tables: Tables = {}
     for name, bundle in place.bundles("b16-fp16", "s16-fp16").items():
         model, engine = open_on_gpu(bundle, BATCH)
-        engine.warm_up(model)
+        model.warm_up()
         for (graph, size), recording in engine._recordings.items():
             if size == BATCH:
                 tables[f"{name}, {graph}, {BATCH} images"] = profiled(recording)

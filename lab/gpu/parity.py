@@ -25,14 +25,14 @@ def measure(place: Place) -> Tables:
         tolerance = TOLERANCE[bundle.manifest.precision]
         before = used_mib()
         model, engine = open_on_gpu(bundle, MAX_BATCH)
-        engine.warm_up(model)
+        model.warm_up()
         images = pictures(bundle, MAX_BATCH)
         cpu = open_engine(bundle.folder, "onnxruntime")
         tables["differences from the CPU"] += parity(name, engine, cpu, images[:COMPARED], tolerance)
         check_batches(engine, images, tolerance)
         tables["engines"].append({
             "bundle": name,
-            "largest batch": model.sizes("explain")[-1],
+            "largest batch": model.best_batch("explain"),
             "memory, MiB": round(used_mib() - before),
             "of the tolerance of the known answer": round(max(model.known.largest.values()), 3),
         })  # fmt: skip
@@ -45,7 +45,7 @@ def open_on_gpu(bundle: Bundle, max_batch: int) -> tuple[Model, CudaEngine]:
     manifest = bundle.manifest
     size = manifest.image.size
     engine = CudaEngine(folder=bundle.folder, image_size=size, precision=manifest.precision, max_batch=max_batch)
-    return Model(engine=engine, known=KnownImage(manifest.known_answer, size), max_batch=max_batch), engine
+    return Model(engine=engine, known=KnownImage(manifest.known_answer, size)), engine
 
 
 def pictures(bundle: Bundle, count: int) -> np.ndarray:

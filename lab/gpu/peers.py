@@ -32,7 +32,7 @@ def measure(place: Place) -> Tables:
     deadline = time.perf_counter() + BUDGET_S
     for name, bundle in place.bundles(*MODELS_COMPARED).items():
         model, engine = open_on_gpu(bundle, max(BATCHES))
-        engine.warm_up(model)
+        model.warm_up()
         variant, changes = MODELS[name.removesuffix("-fp16")]
         network = random_checkpoint(variant, **changes).model.to(DEVICE)
         rows += compared(name, bundle, engine, network, deadline)

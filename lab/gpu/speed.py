@@ -16,7 +16,7 @@ def measure(place: Place) -> Tables:
     rows: Rows = []
     for name, bundle in place.bundles().items():
         model, engine = open_on_gpu(bundle, MAX_BATCH)
-        engine.warm_up(model)
+        model.warm_up()
         images = pictures(bundle, MAX_BATCH)
         for (graph, size), recording in sorted(engine._recordings.items()):
             alone = milliseconds(recording.launch, SECONDS)

@@ -51,11 +51,10 @@ engine = CudaEngine(
     folder=bundle.folder, image_size=manifest.image.size, precision=manifest.precision, max_batch=4, memory_bytes=2**30
 )
 known = KnownImage(manifest.known_answer, manifest.image.size)
-model = Model(engine=engine, known=known, max_batch=4)
-engine.warm_up(model)
+model = Model(engine=engine, known=known)
+model.warm_up()
 assert count_gpus() == 1
 assert {row.batch for row in model.latency()} == {1, 2, 4}, model.latency()
-assert model.forbid("explain", 4) == 2
 image = np.zeros((*manifest.image.size, 3), np.uint8)
 outputs = engine.run("explain", [image, image])
 assert set(outputs) == set(manifest.explains), set(outputs)

@@ -8,31 +8,37 @@ from typing import Any
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.engine import Classes, Engine, Graph, Images, Outputs
+from app.inference.engine import GRAPHS, Classes, Engine, Graph, Images, Outputs, Plan
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 
 
-class Streamed(Engine):
-    """As an engine: the images of a batch are run one after the other."""
+class SideBySide(Engine):
+    """As an engine: the images of a batch are run one after the other, each as beside others."""
 
     def __init__(self, kind: Callable[..., Engine], **how: Any) -> None:
         self.provider = kind.provider  # type: ignore[attr-defined]
-        self._one_image = kind(threads=2, streams=2, **how)
+        self._one_image = kind(threads=2, side_by_side=2, **how)
 
-    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
-        runs = [self._one_image.run(graph, [image], classes[at : at + 1]) for at, image in enumerate(images)]
+    def warm_up(self, check: Callable[[Plan], None]) -> None:
+        for graph in GRAPHS:
+            check(Plan(graph, 1))
+
+    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
+        runs = [
+            self._one_image.run(graph, [image], classes[at : at + 1], beside=True) for at, image in enumerate(images)
+        ]
         return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
 
 
 ENGINES = {"openvino": OpenVinoEngine, "onnxruntime": OnnxEngine}  # on CPUs, by the name in the settings
 ARRANGEMENTS: dict[str, Callable[..., Engine]] = {
     "openvino": partial(OpenVinoEngine, threads=2),
-    "openvino with streams": partial(Streamed, OpenVinoEngine),
+    "openvino side by side": partial(SideBySide, OpenVinoEngine),
     "onnxruntime": partial(OnnxEngine, threads=1),
-    "onnxruntime with streams": partial(Streamed, OnnxEngine),
+    "onnxruntime side by side": partial(SideBySide, OnnxEngine),
 }
 
 
@@ -44,14 +50,9 @@ def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | No
     )
 
 
-def model_of(folder: Path, engine: Engine | None = None, *, max_batch: int = 4, **streams: Any) -> Model:
+def model_of(folder: Path, engine: Engine | None = None) -> Model:
     manifest = load_bundle(folder).manifest
-    return Model(
-        engine=engine or engine_of(folder),
-        known=KnownImage(manifest.known_answer, manifest.image.size),
-        max_batch=max_batch,
-        **streams,
-    )
+    return Model(engine=engine or engine_of(folder), known=KnownImage(manifest.known_answer, manifest.image.size))
 
 
 class Watched:
@@ -64,7 +65,7 @@ class Watched:
         engine: Engine,
         *,
         before: Callable[[Graph, Images], object] = lambda graph, images: None,
-        after: Callable[[Graph, Outputs], object] = lambda graph, outputs: None,
+        after: Callable[[Plan, Outputs], object] = lambda plan, outputs: None,
     ) -> None:
         self._engine = engine
         self.before, self.after = before, after
@@ -73,9 +74,10 @@ class Watched:
     def __getattr__(self, name: str):
         return getattr(self._engine, name)
 
-    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
+    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
         self.runs.append((graph, len(images)))
         self.before(graph, images)
-        outputs = {name: rows.copy() for name, rows in self._engine.run(graph, images, classes).items()}
-        self.after(graph, outputs)
+        outputs = self._engine.run(graph, images, classes, beside=beside)
+        outputs = {name: rows.copy() for name, rows in outputs.items()}
+        self.after(Plan(graph, len(images), beside), outputs)
         return outputs

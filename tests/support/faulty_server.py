@@ -17,9 +17,6 @@ STICKY = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; h
 
 
 class FaultyModel(Model):
-    def __init__(self, **options):
-        super().__init__(**{**options, "streams": 1})  # a GPU has none
-
     def run(self, plan, images, classes=()):
         time.sleep(RUN_S)
         print(RUN_ENDS, flush=True)  # noqa: T201
@@ -28,8 +25,9 @@ class FaultyModel(Model):
             raise RuntimeError(STICKY)
         return self.engine.run(plan.graph, images, classes)
 
-    def warm_up(self, max_memory):
-        """Not seconds for each batch size."""
+    def warm_up(self):
+        """Not seconds for each way to run."""
+        self.engine.side_by_side = 1  # as on a GPU
 
 
 if __name__ == "__main__":

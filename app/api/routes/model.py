@@ -30,7 +30,6 @@ class ModelResponse(BaseModel):
     provider: str  # what really runs the model: OpenVINO, or an execution provider of ONNX Runtime
     computes_in: Precision  # the numbers in which the blocks are really computed
     least_familiarity: float  # of this process: an image below it is unfamiliar
-    max_batch: int
     best_batch: dict[Graph, int]  # largest number of images run at once, by graph
     latency: list[BatchLatency]
     deviation: dict[Graph, float]  # largest difference from the known answer so far, as a share of what is allowed
@@ -64,7 +63,6 @@ async def model(request: Request) -> ModelResponse:
         provider=model.engine.provider,
         computes_in=model.engine.computes_in,
         least_familiarity=services.settings.least_familiarity,
-        max_batch=model.max_batch,
         best_batch={graph: model.best_batch(graph) for graph in get_args(Graph)},
         latency=model.latency(),
         deviation=model.known.largest,

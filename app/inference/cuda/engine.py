@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -10,7 +11,7 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import WEIGHTS, Precision
-from app.inference.cuda.driver import DriverError, LockedBuffers, bytes_of, count_gpus, lock_pages
+from app.inference.cuda.driver import count_gpus
 from app.inference.cuda.recording import Recording
 from app.inference.engine import (
     GRAPH_FILES,
@@ -20,13 +21,12 @@ from app.inference.engine import (
     Graph,
     Images,
     Outputs,
-    Pixels,
+    Plan,
     failures_as_device_errors,
     fault_of,
     fill_classes,
 )
 from app.inference.known_answer import BY_CLASS, WrongAnswer
-from app.inference.model import Model
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,6 @@ PROVIDER_OPTIONS = {
     "cudnn_conv_algo_search": "HEURISTIC",  # for the stem of a hybrid; the default tries all algorithms at each size
 }
 OLDEST_RUNTIME = (1, 31, 1)  # before, a replay may read staging buffers of another run (microsoft/onnxruntime#32121)
-OUTPUT_BUFFERS = 4  # that may be in use at a time; outputs of more runs are copied with a detour
 REPLAY_RATIO = 1e-2  # of an output's largest number, that a replay may differ by: kernels may add in another order
 SHIFT_PX = 5  # between the images that replays are compared with
 TOO_SMALL = "The GPU has too little memory for this model"
@@ -47,7 +46,6 @@ class CudaEngine(Engine):
     """The two graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
-    pads_batches = True
 
     def __init__(
         self,
@@ -81,69 +79,51 @@ class CudaEngine(Engine):
         self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
         inputs = {source.name: source.shape for source in self._sessions["explain"].get_inputs()}
         self._classes = np.zeros((max_batch, *inputs.get("asked", (0, 0))[1:]), dtype=np.int64)
-        self._buffers: LockedBuffers | None = None
 
-    def run(self, graph: Graph, images: Images, classes: Classes = ()) -> Outputs:
+    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
         count = len(images)
         np.stack(list(images), out=self._pixels[:count])
         fill_classes(self._classes, classes)
         size = min(size for of, size in self._recordings if of == graph and size >= count)
-        recording = self._recordings[graph, size]
-        into = self._buffers.borrow(recording.layout) if self._buffers else None
-        outputs = recording.run(self._pixels[:size], self._classes[:size], into=into)
+        outputs = self._recordings[graph, size].run(self._pixels[:size], self._classes[:size])
         return {name: rows[:count] for name, rows in outputs.items()}
 
-    def forget(self, graph: Graph, largest: int) -> None:
-        for key in [key for key in self._recordings if key[0] == graph and key[1] > largest]:
-            self._recordings.pop(key).release()
-
-    def warm_up(self, model: Model) -> None:
-        """Record and measure every batch size that fits into the GPU's memory. While serving, nothing is recorded and
-        no memory is allocated. `model` is the one whose engine this is.
+    def warm_up(self, check: Callable[[Plan], None]) -> None:
+        """Record, check and measure every batch size that fits into the GPU's memory: powers of two, and the largest.
+        While serving, nothing is recorded and no memory is allocated.
 
         The largest size comes first: the smaller ones then lie in the memory that it has taken. The known
         image checks each recording and, after all have been recorded, each replay. A replay is also compared with a run
         node by node: it may read what a later recording has overwritten (microsoft/onnxruntime#32121).
         Raises DeviceError when a graph cannot be recorded, WrongAnswer when a run computes wrong numbers.
         """
-        try:
-            lock_pages(self._pixels, gpu=self._gpu)
-        except DriverError as error:
-            log.warning("the input buffer could not be page-locked, so copies to the GPU are slower: %s", error)
+        largest = len(self._pixels)
+        sizes = sorted({min(2**power, largest) for power in range(largest.bit_length() + 1)}, reverse=True)
         with failures_as_device_errors(UNUSABLE, of_memory=TOO_SMALL):
             for graph in GRAPH_FILES:
-                for size in reversed(model.sizes(graph)):
-                    self._record(model, graph, size)
-            self._buffers = self._locked_buffers()
-            (image,), _ = model.known.inputs(1)
+                for size in sizes:
+                    self._record(graph, size, check)
             for (graph, size), recording in self._recordings.items():
-                self._compare(recording, graph, size, image)
-                model.check(graph, size)
+                self._compare(recording, graph, size)
+                check(Plan(graph, size))
 
-    def _record(self, model: Model, graph: Graph, size: int) -> None:
+    def _record(self, graph: Graph, size: int, check: Callable[[Plan], None]) -> None:
         try:
             self._recordings[graph, size] = Recording(session=self._sessions[graph], size=size, gpu=self._gpu)
-            model.check(graph, size)
+            check(Plan(graph, size))
         except Exception as error:
             if size == 1 or fault_of(error) != "memory":
                 raise
-            largest = model.forbid(graph, size)
-            log.warning(
-                "the GPU has too little memory to run %d images at once in the %s graph; %d are tried",
-                *(size, graph, largest),
-            )
+            if recording := self._recordings.pop((graph, size), None):
+                recording.release()
+            log.warning("the GPU has too little memory to run %d images at once in the %s graph", size, graph)
 
-    def _locked_buffers(self) -> LockedBuffers | None:
-        largest = max(bytes_of(recording.layout) for recording in self._recordings.values())
-        try:
-            return LockedBuffers(count=OUTPUT_BUFFERS, size_bytes=largest, gpu=self._gpu)
-        except DriverError as error:
-            log.warning("no buffers for outputs could be page-locked, so copies from the GPU are slower: %s", error)
-            return None
-
-    def _compare(self, recording: Recording, graph: Graph, size: int, image: Pixels) -> None:
-        """Raises WrongAnswer when a replay and a run node by node differ for images that are all different."""
-        np.stack([np.roll(image, SHIFT_PX * row, axis=1) for row in range(size)], out=self._pixels[:size])
+    def _compare(self, recording: Recording, graph: Graph, size: int) -> None:
+        """Raises WrongAnswer when a replay and a run node by node differ for images that are all different: those of
+        the last run, shifted.
+        """
+        rows = np.arange(size)
+        self._pixels[:size] = [np.roll(self._pixels[0], SHIFT_PX * row, axis=1) for row in rows]
         fill_classes(self._classes, ())
         inputs = self._pixels[:size], self._classes[:size]
         expected = recording.run(*inputs, plainly=True)

@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from app.inference.cuda.driver import Layout, copy_from_gpu
 from app.inference.engine import Outputs, Pixels
 
 DTYPES = {
@@ -37,20 +36,17 @@ class Recording:
             value = _on_gpu((size, *source.shape[1:]), DTYPES[source.type], gpu)
             self._binding.bind_ortvalue_input(source.name, value)
             self._inputs.append(value)
-        self.layout: Layout = {o.name: ((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
-        self._outputs = {name: _on_gpu(shape, dtype, gpu) for name, (shape, dtype) in self.layout.items()}
+        self._outputs = {o.name: _on_gpu((size, *o.shape[1:]), DTYPES[o.type], gpu) for o in session.get_outputs()}
         for name, value in self._outputs.items():
             self._binding.bind_ortvalue_output(name, value)
 
-    def run(
-        self, pixels: Pixels, classes: npt.NDArray[np.int64], *, plainly: bool = False, into: Outputs | None = None
-    ) -> Outputs:
+    def run(self, pixels: Pixels, classes: npt.NDArray[np.int64], *, plainly: bool = False) -> Outputs:
         """Outputs for all of `pixels`, uint8 (size, height, width, 3), and `classes` (size, K), if it explains any. The
         first call records, later ones replay.
         """
         self.load(pixels, classes)
         self.launch(plainly=plainly)
-        return self.outputs(into)
+        return self.outputs()
 
     def load(self, pixels: Pixels, classes: npt.NDArray[np.int64]) -> None:
         """Copy the images to the GPU, and the classes where they are asked for."""
@@ -61,13 +57,9 @@ class Recording:
         """Run with the images that are on the GPU, and leave the outputs there. `plainly` is node by node."""
         self._session.run_with_iobinding(self._binding, self._plain if plainly else self._recorded)
 
-    def outputs(self, into: Outputs | None = None) -> Outputs:
-        """Copies of what the last run has left on the GPU: in page-locked arrays of this layout, if there are any."""
-        if into is None:
-            return {name: value.numpy() for name, value in self._outputs.items()}
-        for name, value in self._outputs.items():
-            copy_from_gpu(into[name], value.data_ptr())
-        return into
+    def outputs(self) -> Outputs:
+        """Copies of what the last run has left on the GPU."""
+        return {name: value.numpy() for name, value in self._outputs.items()}
 
     def release(self) -> None:
         """Give back what the recorded run keeps beside the buffers. It cannot be replayed any more."""

@@ -9,38 +9,36 @@ import numpy as np
 import pytest
 
 from app.errors import DeadlineExceeded, Unavailable
-from app.inference.batcher import Batch, Batcher, SelfTest, Ticket, answer
+from app.inference.batcher import Batch, Batcher, Ticket, answer
 from app.inference.engine import Plan
 from app.lifecycle import STOPPING
 
-ENGINE = object()
-
 
 class FakeModel:
-    """Plans two images at most, or on streams one beside others; `planned` says what it was asked."""
+    """Plans two images at most, or one beside others; `planned` says what it was asked."""
 
-    def __init__(self, *, streams: bool = False) -> None:
-        self.streams = streams
+    def __init__(self, *, side_by_side: bool = False) -> None:
+        self.side_by_side = side_by_side
         self.planned: list[tuple[str, int]] = []
 
     def plan(self, graph: str, waiting: int, *, running: list[Plan]) -> Plan | None:
         self.planned.append((graph, waiting))
-        if not all(run.stream_engine for run in running):
+        if not all(run.beside for run in running):
             return None
-        if self.streams and waiting + len(running) > 1:
-            return Plan(graph, 1, ENGINE)
-        return None if running else Plan(graph, 1 if self.streams else min(waiting, 2))
+        if self.side_by_side and waiting + len(running) > 1:
+            return Plan(graph, 1, beside=True)
+        return None if running else Plan(graph, 1 if self.side_by_side else min(waiting, 2))
 
     def next_self_test(self, *, running: Sequence[Plan] = ()) -> Plan | None:
-        if not all(run.stream_engine for run in running):
+        if not all(run.beside for run in running):
             return None
-        return Plan("explain", 1, ENGINE if self.streams else None)
+        return Plan("explain", 1, beside=self.side_by_side)
 
     def expected(self, plan: Plan) -> float:
         return 5.0
 
 
-MODEL, STREAMS = FakeModel(), FakeModel(streams=True)
+MODEL, SIDE_BY_SIDE = FakeModel(), FakeModel(side_by_side=True)
 
 
 class Callers:
@@ -113,35 +111,25 @@ async def test_a_failure_answers_all_images_that_wait_or_run(callers):
     assert str((await callers.errors())[-1]) == "It broke."
 
 
-async def test_images_on_streams_are_taken_side_by_side(callers):
+async def test_images_are_taken_side_by_side(callers):
     await callers.put("classify", "classify", "classify")
-    assert [callers.take_beside(STREAMS) for _ in range(2)] == [[0], [1]]
+    assert [callers.take_beside(SIDE_BY_SIDE) for _ in range(2)] == [[0], [1]]
     callers.batcher.done(callers.taken[0])
-    assert callers.take_beside(STREAMS) == [2]  # alone in the queue, but beside the second
+    assert callers.take_beside(SIDE_BY_SIDE) == [2]  # alone in the queue, but beside the second
     callers.batcher.fail("It broke.")
     assert [str(error) for error in await callers.errors()] == ["None", "It broke.", "It broke."]
 
 
 async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_beside_others(callers):
     await callers.put("classify")
-    assert callers.take(STREAMS) == [0]
+    assert callers.take(SIDE_BY_SIDE) == [0]
     await callers.put("classify", "classify")
-    on_stream = await waiting(callers.batcher.take, STREAMS)
+    beside = await waiting(callers.batcher.take, SIDE_BY_SIDE)
     callers.batcher.done(callers.taken[0])
-    assert (await on_stream).plan.stream_engine
+    assert (await beside).plan.beside
     on_all_cores = await waiting(callers.batcher.take, MODEL)
-    callers.batcher.done(on_stream.result())
-    assert not (await on_all_cores).plan.stream_engine
-
-
-async def test_several_images_that_want_labels_are_waited_for_until_the_queue_is_closed(callers):
-    several = await waiting(callers.batcher.wait_for_several)
-    await callers.put("classify", "explain", "explain")
-    assert not several.done()
-    await callers.put("classify")
-    assert await several
-    callers.batcher.close()
-    assert not callers.batcher.wait_for_several()
+    callers.batcher.done(beside.result())
+    assert not (await on_all_cores).plan.beside
 
 
 async def test_a_closed_batcher_gives_out_waiting_images_and_then_ends(callers):
@@ -176,43 +164,42 @@ def batcher(callers, monkeypatch) -> Batcher:
 
 async def test_a_self_test_follows_a_while_without_images_and_nothing_is_taken_during_it(callers, batcher):
     test = batcher.take(MODEL)
-    assert isinstance(test, SelfTest)
-    assert test.plan == Plan("explain", 1)
+    assert (test.plan, test.tickets) == (Plan("explain", 1), [])
     batch = await waiting(batcher.take, MODEL)
     await callers.put("classify")
     await asyncio.sleep(0.05)
     assert not batch.done()
     batcher.done(test)
-    assert isinstance(await batch, Batch)
+    assert (await batch).tickets
 
 
-async def test_images_are_taken_beside_a_self_test_on_a_stream(callers, batcher):
-    batcher.take(STREAMS)
+async def test_images_are_taken_beside_a_self_test_that_has_its_share_of_the_cores(callers, batcher):
+    batcher.take(SIDE_BY_SIDE)
     await callers.put("classify")
-    assert callers.take_beside(STREAMS) == [0]
+    assert callers.take_beside(SIDE_BY_SIDE) == [0]
 
 
 @pytest.mark.parametrize("images", [0, 1])
 async def test_an_image_goes_before_a_self_test_and_either_puts_the_next_one_off(callers, batcher, images):
     await callers.put(*["classify"] * images)
     work = batcher.take(MODEL)
-    assert isinstance(work, Batch if images else SelfTest)
+    assert len(work.tickets) == images
     batcher.done(work)
     test = await waiting(batcher.take, MODEL)
     batcher.close()
     assert await test is None
 
 
-@pytest.mark.parametrize("model", [MODEL, STREAMS])
+@pytest.mark.parametrize("model", [MODEL, SIDE_BY_SIDE])
 async def test_under_steady_load_a_self_test_takes_the_place_of_one_run(callers, monkeypatch, model):
     monkeypatch.setattr("app.inference.batcher.BUSY_TEST_S", 0.0)
     callers.batcher = Batcher()
     monkeypatch.undo()  # the next one is due much later
     await callers.put(*["classify"] * 3)
     test = callers.batcher.take(model)
-    assert isinstance(test, SelfTest)
+    assert not test.tickets
     callers.batcher.done(test)
-    assert isinstance(callers.batcher.take(model), Batch)
+    assert callers.batcher.take(model).tickets
 
 
 def test_no_image_is_answered_after_the_event_loop_has_closed(caplog):

@@ -1,6 +1,5 @@
 """app/inference/device.py: which engine is used where others do not work."""
 
-import math
 import threading
 from types import SimpleNamespace
 from unittest.mock import Mock
@@ -25,9 +24,9 @@ def no_cuda(monkeypatch):
     return engine
 
 
-def opened(name: str = "cpu", *, max_memory: float = math.inf, bundle: Bundle | None = None, **options) -> Model:
+def opened(name: str = "cpu", *, bundle: Bundle | None = None, **options) -> Model:
     settings = Settings(**{"device": name, "max_batch": 2, **options})
-    return open_model(settings=settings, bundle=bundle or load_bundle(DEMO_BUNDLE), max_memory=max_memory)
+    return open_model(settings=settings, bundle=bundle or load_bundle(DEMO_BUNDLE))
 
 
 @pytest.mark.parametrize(
@@ -35,9 +34,8 @@ def opened(name: str = "cpu", *, max_memory: float = math.inf, bundle: Bundle | 
 )
 def test_the_cpu_is_used_and_warm(engine, provider, caplog):
     caplog.set_level("INFO")
-    model = opened(engine=engine, max_memory=2**40)
+    model = opened(engine=engine)
     assert model.engine.provider == provider
-    assert "memory: the weights" not in caplog.text
     assert model.expected(Plan("explain", 1)) > 0
     assert f"the model runs on {provider}, in fp32" in caplog.text
 
@@ -123,9 +121,9 @@ def test_an_onnx_runtime_that_does_not_work_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(("max_batch", "on_gpu", "on_cpu"), [(0, 64, 8), (3, 3, 3)])
-def test_a_gpu_is_opened_as_the_settings_say_and_has_larger_batches(no_cuda, max_batch, on_gpu, on_cpu):
-    model = opened("auto", max_batch=max_batch, gpu=3, gpu_memory_bytes=2**30)
-    assert model.max_batch == on_cpu
+def test_a_gpu_is_opened_as_the_settings_say_and_has_more_images_at_once(no_cuda, max_batch, on_gpu, on_cpu):
+    model = opened("auto", max_batch=max_batch, model_threads=9, gpu=3, gpu_memory_bytes=2**30)
+    assert model.best_batch("classify") == on_cpu
     options = no_cuda.call_args.kwargs
     assert (options["max_batch"], options["gpu"], options["memory_bytes"]) == (on_gpu, 3, 2**30)
 
@@ -146,19 +144,25 @@ def test_a_bundle_for_cpus_is_refused_on_a_gpu_and_served_by_the_cpu_beside_it(
     assert not no_cuda.called
 
 
-def test_weights_that_the_memory_does_not_hold_are_said_before_the_engine_is_opened(monkeypatch, caplog):
-    """The kernel ends such a process meanwhile, and nothing that comes later is ever logged."""
-    monkeypatch.setattr(openvino, "OpenVinoEngine", Mock(side_effect=MemoryError))
-    with pytest.raises(DeviceError):
-        opened(engine="openvino", max_memory=4 * 2**20)
-    assert "memory: the weights alone take 4 MiB, and 4 MiB are left for the model" in caplog.text
-
-
-@pytest.mark.parametrize(("largest", "streams"), [(8 * 2**20, 2), (4 * 2**20, 1)])
-def test_streams_make_no_copy_of_large_weights(monkeypatch, largest, streams):
-    monkeypatch.setattr("app.inference.model.STREAMS_PAY_S", 0.0)
+@pytest.mark.parametrize(
+    ("largest", "precision", "computed_in", "count"),
+    [
+        (8 * 2**20, "fp32", ["FP32", "BF16"], 2),
+        (4 * 2**20, "fp32", ["FP32", "BF16"], 1),
+        (8 * 2**20, "bf16", ["FP32", "BF16"], 1),
+        (8 * 2**20, "bf16", ["FP32"], 2),
+    ],
+)
+def test_images_run_side_by_side_unless_weights_are_large_or_numbers_would_depend_on_it(
+    monkeypatch, largest, precision, computed_in, count
+):
     monkeypatch.setattr(device, "LARGEST_COPY", largest)
-    assert opened(model_threads=2).streams.count == streams
+    monkeypatch.setattr(openvino.ov.Core, "get_property", lambda *_: computed_in)
+    monkeypatch.setattr(openvino, "_compute_in_bfloat16", lambda model: None)
+    demo = load_bundle(DEMO_BUNDLE)
+    manifest = demo.manifest.model_copy(update={"precision": precision})
+    bundle = Bundle(folder=demo.folder, manifest=manifest, digest=demo.digest)
+    assert opened(bundle=bundle, model_threads=2).engine.side_by_side == count
 
 
 @pytest.mark.parametrize(

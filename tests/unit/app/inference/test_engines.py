@@ -43,7 +43,7 @@ def test_one_image_is_not_copied(images):
     class Seeing(CombinedEngine):
         shapes = {}  # noqa: RUF012
 
-        def _rows(self, inputs):
+        def _rows(self, inputs, *, beside):
             assert np.shares_memory(inputs["images"], images[0])
             return np.zeros((1, 0), np.float32)
 

@@ -14,7 +14,7 @@ import pytest
 
 from app.errors import InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import GRAPHS, Engine
+from app.inference.engine import GRAPHS, Engine, Plan
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.inference.runner import BROKEN, WRONG, Runner
@@ -22,7 +22,6 @@ from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
 from tests.support.processes import eventually
 
-pytestmark = pytest.mark.usefixtures("batches_pay")
 NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 POISON = 13  # the pixel of one that fails, where a test says so
 KNOWN = 255  # the pixel of the known image
@@ -32,7 +31,6 @@ class FakeEngine(Engine):
     """Answers each image with its first pixel; `gate` holds it in a run, `faults` make it fail."""
 
     provider = "fake"
-    pads_batches = True  # so batches are of any size, and no size is checked first
 
     def __init__(self) -> None:
         self.scale = np.float32(1)
@@ -45,9 +43,15 @@ class FakeEngine(Engine):
         self.fits = 1000  # images; there is no memory for more
         self.probes: list[str] = []  # graphs
         self.broken: Exception | None = None  # what the known image finds
+        self.largest = 4  # images of a batch
         self.met: threading.Barrier | None = None  # as many runs have to be under way
 
-    def run(self, graph, images, classes=()):
+    def warm_up(self, check):
+        for graph in GRAPHS:
+            check(Plan(graph, self.largest))
+        self.probes.clear()
+
+    def run(self, graph, images, classes=(), *, beside=False):
         images = np.stack(images)
         pixels = images[:, 0, 0, 0].tolist()
         if KNOWN in pixels:
@@ -84,16 +88,18 @@ def engine() -> FakeEngine:
 
 
 @asynccontextmanager
-async def running(engine: FakeEngine, lifecycle: Lifecycle, *, max_batch: int = 4, **streams) -> AsyncIterator[Runner]:
-    """A runner of `engine.model`, which is stopped afterwards."""
+async def running(engine: FakeEngine, lifecycle: Lifecycle) -> AsyncIterator[Runner]:
+    """A runner on this engine, which is stopped afterwards."""
     runner = Runner(batcher=Batcher(), lifecycle=lifecycle)
     known = Mock(inputs=lambda count: ([image(KNOWN)] * count, ()))
 
     def open_model() -> Model:
         engine.threads.add(threading.get_ident())
-        return Model(engine=engine, known=known, max_batch=max_batch, **streams)
+        model = Model(engine=engine, known=known)
+        model.warm_up()
+        return model
 
-    engine.model = runner.start(open_model)
+    runner.start(open_model)
     try:
         yield runner
     finally:
@@ -118,33 +124,19 @@ async def until(condition) -> None:
     await asyncio.to_thread(eventually, condition)
 
 
-async def test_images_that_wait_for_streams_are_run_side_by_side(engine, lifecycle):
-    on_streams, both_run = FakeEngine(), threading.Barrier(2)
-    on_streams.met = both_run
-    async with running(engine, lifecycle, streams=2, open_engine=lambda: on_streams) as runner:
+async def test_images_that_wait_are_run_side_by_side(engine, lifecycle):
+    engine.side_by_side, engine.largest = 2, 1
+    async with running(engine, lifecycle) as runner:
         first = await held(engine, runner)
-        assert not engine.model.streams.plan()  # for a single image they would only take memory
         rest = start_all(runner, 1, 2, 3, 4)
-        await until(engine.model.streams.plan)
+        await asyncio.sleep(0)
+        engine.met = threading.Barrier(2)
         engine.gate.set()
         answers = await asyncio.gather(first, *rest)
     assert [answer["logits"].tolist() for answer in answers] == [[0], [1], [2], [3], [4]]
-    assert all(len(pixels) == 1 for _, pixels in on_streams.batches)
-    assert both_run.broken is False
-    assert len(engine.threads | on_streams.threads) == 2
-
-
-async def test_where_streams_do_not_open_images_are_run_one_by_one(engine, lifecycle, caplog):
-    no_memory = Mock(side_effect=RuntimeError("no memory"))
-    async with running(engine, lifecycle, streams=2, open_engine=no_memory) as runner:
-        first = await held(engine, runner)
-        rest = start_all(runner, 1, 2)
-        await until(lambda: engine.model.sizes("classify") == [1])
-        engine.gate.set()
-        await asyncio.gather(first, *rest)
-    assert engine.batches == [("classify", [0]), ("classify", [1]), ("classify", [2])]
-    assert "there are no streams, so images run one by one: no memory" in caplog.text
-    assert lifecycle.reason is None
+    assert all(len(pixels) == 1 for _, pixels in engine.batches)
+    assert not engine.met.broken
+    assert len(engine.threads) == 2
 
 
 def test_start_raises_what_opening_the_engine_raises():
@@ -210,22 +202,10 @@ async def test_of_a_failed_batch_only_the_image_that_causes_it_fails(engine, lif
 
 
 async def test_finite_numbers_with_an_infinite_sum_are_answered(engine, lifecycle):
-    engine.scale = np.float32(2e38)
     async with running(engine, lifecycle) as runner:
+        engine.scale = np.float32(2e38)
         assert await together(engine, runner, 1, 1, 1) == [pytest.approx(2e38)] * 3
     assert engine.probes == []
-
-
-async def test_when_memory_is_short_batches_stay_smaller_and_all_images_are_answered(engine, lifecycle):
-    """The rest of a batch that was too large too."""
-    engine.fits = 2
-    async with running(engine, lifecycle, max_batch=8) as runner:
-        assert await together(engine, runner, *range(8)) == [*range(8)]
-        engine.entered.clear()
-        assert await together(engine, runner, 8, 9, 10) == [8, 9, 10]
-    sizes = [len(batch) for _, batch in engine.batches]
-    assert sizes == [1, 8, 4, 2, 2, 2, 2, 1, 2, 1]
-    assert lifecycle.reason is None
 
 
 async def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
@@ -251,10 +231,11 @@ async def test_a_single_image_without_memory_is_overloaded(engine, lifecycle):
 async def test_a_broken_engine_fails_the_service_and_all_waiting_images(
     engine, lifecycle, caplog, fault, broken, reason
 ):
-    engine.faults[POISON], engine.broken = fault, broken
     failures = []
     lifecycle.when_failed(lambda: failures.append(threading.current_thread().name))
-    async with running(engine, lifecycle, max_batch=2) as runner:
+    engine.largest = 2
+    async with running(engine, lifecycle) as runner:
+        engine.faults[POISON], engine.broken = fault, broken
         answers = await together(engine, runner, POISON, 1, 2, 3)
         with pytest.raises(Unavailable, match=reason):
             await runner.batcher.run("classify", image(9))

@@ -1,15 +1,13 @@
 """app/inference/cuda/engine.py against sessions that stand in for those on a GPU, which replay by number, not shape."""
 
-import ctypes
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
-from app.inference.cuda import driver, recording
 from app.inference.cuda import engine as module
-from app.inference.cuda.driver import DriverError
+from app.inference.cuda import recording
 from app.inference.cuda.engine import CudaEngine
 from app.inference.engine import DeviceError, Plan
 from app.inference.known_answer import WrongAnswer
@@ -30,9 +28,6 @@ class FakeValue:
 
     def numpy(self):
         return self.array.copy()
-
-    def data_ptr(self):
-        return self.array.ctypes.data
 
 
 class FakeBinding:
@@ -99,11 +94,6 @@ def sessions(monkeypatch):
 
     monkeypatch.setattr(module, "count_gpus", lambda: 2)
     monkeypatch.setattr(recording, "_on_gpu", FakeValue)
-    monkeypatch.setattr(module, "lock_pages", lambda pixels, gpu: None)
-    monkeypatch.setattr(driver, "lock_pages", lambda pixels, gpu: None)
-    monkeypatch.setattr(
-        recording, "copy_from_gpu", lambda to, address: ctypes.memmove(to.ctypes.data, address, to.nbytes)
-    )
     monkeypatch.setattr(module.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
     return sessions
@@ -127,12 +117,12 @@ def engine_of(max_batch: int = 4, *, precision: str = "fp32", **options) -> Cuda
 
 
 def opened(max_batch: int = 4, **options) -> Model:
-    return Model(engine=engine_of(max_batch, **options), known=Known(), max_batch=max_batch)
+    return Model(engine=engine_of(max_batch, **options), known=Known())
 
 
 def warmed(max_batch: int = 4, **options) -> Model:
     model = opened(max_batch, **options)
-    model.engine.warm_up(model)
+    model.warm_up()
     return model
 
 
@@ -170,7 +160,7 @@ def test_a_run_that_computes_wrong_numbers_is_refused_with_its_sentence(sessions
     model = opened()
     sessions[graph].wrong = wrong
     with pytest.raises(WrongAnswer, match=r"^Wrong numbers on CUDAExecutionProvider$"):
-        model.engine.warm_up(model)
+        model.warm_up()
 
 
 def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
@@ -186,28 +176,18 @@ def test_a_replay_that_exchanges_images_is_refused(sessions, monkeypatch):
     monkeypatch.setattr(FakeSession, "run_with_iobinding", turned)
     sentence = r"^The model .* logits of the classify graph differs by .* between a recorded run of 4 images and a run"
     with pytest.raises(WrongAnswer, match=sentence):
-        model.engine.warm_up(model)
-
-
-def test_a_size_that_is_forbidden_gives_its_memory_back(sessions):
-    model = warmed()
-    assert model.forbid("classify", 4) == 2
-    assert {size for graph, size in model.engine._recordings if graph == "classify"} == {1, 2}
-    assert {size for graph, size in model.engine._recordings if graph == "explain"} == {1, 2, 4}
-    assert [session.released for session in sessions] == [[4], []]
-    assert model.engine.run("classify", images(7, 8))["logits"].ravel().tolist() == [7, 8]
+        model.warm_up()
 
 
 def test_sizes_that_do_not_fit_into_the_gpu_are_left_out(sessions, caplog):
     model = opened(max_batch=8)
     sessions[1].largest = 2
-    model.engine.warm_up(model)
+    model.warm_up()
     assert {size for graph, size in model.engine._recordings if graph == "explain"} == {1, 2}
     assert {size for graph, size in model.engine._recordings if graph == "classify"} == {1, 2, 4, 8}
     assert model.best_batch("explain") <= 2
     assert [record.message for record in caplog.records] == [
-        f"the GPU has too little memory to run {size} images at once in the explain graph; {half} are tried"
-        for size, half in ((8, 4), (4, 2))
+        f"the GPU has too little memory to run {size} images at once in the explain graph" for size in (8, 4)
     ]
 
 
@@ -215,7 +195,7 @@ def test_a_gpu_without_memory_for_one_image_is_refused(sessions):
     model = opened()
     sessions[0].largest = 0
     with pytest.raises(DeviceError, match=r"^The GPU has too little memory for this model \(.*smaller than requested"):
-        model.engine.warm_up(model)
+        model.warm_up()
 
 
 def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
@@ -246,29 +226,10 @@ def test_an_onnx_runtime_that_replays_rightly_is_taken(sessions, monkeypatch, ve
     opened()
 
 
-@pytest.mark.parametrize(
-    ("where", "sentence"),
-    [(module, "input buffer could not be page-locked"), (driver, "no buffers for outputs could be")],
-)
-def test_buffers_that_cannot_be_locked_are_a_warning(sessions, monkeypatch, caplog, where, sentence):
-    monkeypatch.setattr(where, "lock_pages", Mock(side_effect=DriverError("cuMemHostRegister_v2: CUDA error 304")))
-    model = warmed()
-    assert model.engine.run("classify", images(7))["logits"].tolist() == [[7]]
-    assert sentence in caplog.text
-
-
-def test_the_input_buffer_is_locked_before_anything_is_measured(sessions, monkeypatch):
-    monkeypatch.setattr(module, "lock_pages", lambda pixels, gpu: sessions[0].runs.append("locked"))
-    warmed()
-    assert sessions[0].runs[0] == "locked"
-
-
 def test_outputs_stay_as_they_are_however_many_runs_follow(sessions):
-    """They lie in page-locked buffers, and when all of those are in use, elsewhere."""
     model = warmed()
     kept = [model.engine.run("classify", images(value))["logits"] for value in range(1, 10)]
     assert [rows.item() for rows in kept] == list(range(1, 10))
-    assert sum(rows.base is not None for rows in kept) >= module.OUTPUT_BUFFERS
 
 
 failing = Mock(side_effect=RuntimeError("cudaErrorStreamCaptureUnsupported"))
