@@ -17,8 +17,6 @@ import numpy as np
 
 from app.backend import Backend
 from app.errors import InferenceFailed, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
-from app.images.decode import LargeImage
-from app.images.preprocess import Prepared
 from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS, Outputs
 from app.inference.scoring import TOP_K, Scoring
@@ -123,7 +121,7 @@ class BatchClassifier:
             row["evidence"] = None
         try:
             async with self._in_work:
-                prepared = await self._prepared(Upload(image))
+                prepared = await self._backend.intake.prepare(Upload(image), thumbnail=False)
                 if self._choice:
                     run = self._backend.batcher.run("explain", prepared.pixels, classes=self._explained)
                 else:
@@ -133,12 +131,6 @@ class BatchClassifier:
             return {**row, **error.members, "error": error.problem}
         except ServiceError as error:
             raise BatchFailed(error.detail) from None
-
-    async def _prepared(self, upload: Upload) -> Prepared:
-        try:
-            return await self._backend.intake.prepare(upload, thumbnail=False)
-        except LargeImage:  # now that its pixels are known, it waits for other large ones
-            return await self._backend.intake.prepare(upload, thumbnail=False)
 
     def _answer(self, outputs: Outputs) -> dict[str, Any]:
         answer: dict[str, Any] = {"embedding": outputs["embedding"].astype(np.float32).tolist()}

@@ -3,15 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, Fault, ServiceError
-from app.images.decode import LargeImage
 from app.images.intake import Intake
 from app.images.preprocess import Prepared
 from app.images.upload import Upload
@@ -39,7 +37,6 @@ class Processed:
 
 Image = Upload | Pixels  # to decode, or the network's input itself
 Outcome = Processed | ServiceError  # of one image
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,25 +64,26 @@ class Classifier:
     familiarity: Familiarity | None
     explainer: Explainer
 
-    async def process(self, image: Image | Prepared, wanted: Wanted) -> Outcome | LargeImage:
+    async def process(self, image: Image, wanted: Wanted) -> Outcome:
         """Runs the model on an image, and keeps it as `wanted`. What goes wrong is its outcome, so that it fails this
-        image alone. LargeImage asks to `decode` it first, beside which no other image should have to wait.
+        image alone.
         """
-        return await _outcome(self._process(image, wanted), wanted.deadline)
+        try:
+            async with asyncio.timeout(wanted.deadline - time.monotonic()):
+                return await self._process(image, wanted)
+        except TimeoutError:
+            return DeadlineExceeded()
+        except ServiceError as error:
+            return error
+        except Exception:
+            log.exception("an image failed unexpectedly")
+            return Fault()
 
-    async def decode(self, image: Upload, wanted: Wanted) -> Prepared | ServiceError:
-        """What `process` takes in place of a large image. It waits for other large images."""
-        return await _outcome(self._decode(image, wanted), wanted.deadline)
-
-    async def _process(self, image: Image | Prepared, wanted: Wanted) -> Processed | LargeImage:
-        if not isinstance(image, Prepared):
-            try:
-                image = await self._decode(image, wanted)
-            except LargeImage as large:
-                return large
+    async def _process(self, image: Image, wanted: Wanted) -> Processed:
+        prepared = await self._decode(image, wanted)
         outputs = await self.batcher.run(
             "classify" if wanted.explain is None else "explain",
-            image.pixels,
+            prepared.pixels,
             classes=wanted.explain or (),
             deadline=wanted.deadline,
             stages=wanted.stages,
@@ -96,24 +94,11 @@ class Classifier:
         id = None
         if wanted.keep:
             with wanted.stages.time("store"):
-                id = await self.explainer.keep(image, logits, maps)
-        return Processed(logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=image, maps=maps)
+                id = await self.explainer.keep(prepared, logits, maps)
+        return Processed(logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=prepared, maps=maps)
 
     async def _decode(self, image: Image, wanted: Wanted) -> Prepared:
         with wanted.stages.time("decode"):
             if isinstance(image, Upload):
                 return await self.intake.prepare(image, thumbnail=wanted.drawn)
             return await self.intake.prepare_pixels(image, thumbnail=wanted.drawn)
-
-
-async def _outcome(work: Awaitable[T], deadline: float) -> T | ServiceError:
-    try:
-        async with asyncio.timeout(deadline - time.monotonic()):
-            return await work
-    except TimeoutError:
-        return DeadlineExceeded()
-    except ServiceError as error:
-        return error
-    except Exception:
-        log.exception("an image failed unexpectedly")
-        return Fault()

@@ -167,7 +167,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     for gauge in (metrics.images_queued, metrics.waiting_images):
         gauge.set_function(lambda: backend.batcher.waiting)
     for gauge in (metrics.images_in_progress, metrics.queue_images):
-        gauge.set_function(lambda: admission.images + backend.intake.pool.lanes.large)
+        gauge.set_function(lambda: admission.images)
     metrics.expect(
         routes=((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods),
         labels=manifest.labels,

@@ -93,7 +93,7 @@ class Settings(BaseSettings):
     max_batch: Annotated[int, Field(ge=0, le=512)] = 0
     """Most images at once: side by side on a CPU (0: 8), in one batch on a GPU (0: 64)"""
     max_images_in_progress: PositiveInt = 128
-    """Limit of images in progress, waiting ones included, and of large images likewise; further requests get 503"""
+    """Limit of images in progress, waiting ones included; further requests get 503"""
     max_queue_wait_s: PositiveFloat = 5.0
     """Longest predicted wait in seconds; requests that would wait longer get 503"""
     max_images_per_request: PositiveInt = 16
@@ -124,8 +124,6 @@ class Settings(BaseSettings):
     """Processes that decode; 0: one per allowed core, fewer if a quarter of the memory holds fewer, at least two"""
     decode_timeout_s: PositiveFloat = 5.0
     """Longest time that a decoder works on one image, in seconds; then it is killed"""
-    max_decode_pixels: NonNegativeInt = 0
-    """Pixels of large images decoded at once; 0: what fits a quarter of the available memory"""
     unfamiliar: Literal["answer", "refuse"] = "answer"
     """`refuse`: an image below the least familiarity gets 422, unless the request says otherwise; `answer`: labels"""
     least_familiarity: Annotated[float, Field(ge=0, le=1)] = 0.05

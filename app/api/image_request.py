@@ -21,7 +21,6 @@ from app.api.parameters import Given, P, check_names, read
 from app.api.services import Services
 from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
-from app.images.decode import LargeImage
 from app.images.kinds import IMAGES, TEXT, what_is
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
@@ -142,25 +141,7 @@ class ImageRequest:
                 outcomes = await asyncio.gather(*map(process, images))
             if any(isinstance(outcome, Processed | DeadlineExceeded) for outcome in outcomes):
                 answered()  # images that never reach the model say nothing about the wait for it
-        large = [image for image, outcome in zip(images, outcomes, strict=True) if isinstance(outcome, LargeImage)]
-        later = iter(await asyncio.gather(*(self._large(image, wanted) for image in large)) if large else ())
-        return [next(later) if isinstance(outcome, LargeImage) else outcome for outcome in outcomes]
-
-    async def _large(self, image: Image, wanted: Wanted) -> Outcome:
-        """The outcome of an image that turned out to be large. It has left admission while it is decoded, so that small
-        images are not refused for it, and nothing is learned from its time.
-        """
-        assert isinstance(image, Upload)
-        decoded = await self.services.classifier.decode(image, wanted)
-        if isinstance(decoded, ServiceError):
-            return decoded
-        try:
-            with self.services.admission.admit(1, deadline=wanted.deadline):
-                of_decoded = await self.services.classifier.process(decoded, wanted)
-        except ServiceError as refusal:
-            return refusal
-        assert not isinstance(of_decoded, LargeImage)
-        return of_decoded
+        return outcomes
 
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""

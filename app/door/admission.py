@@ -4,9 +4,6 @@ The prediction is learned from the images accepted before. Each had a number of 
 The sum of the times divided by the sum of the numbers gives the seconds that each image ahead costs. They include
 decoding, and they are fewer on several cores and more when other work uses these. Each new image makes the older ones
 count less. The first guess is the engine's own measurement.
-
-Large images wait for each other and hold up no small ones (`app/images/lanes.py`). So they do not count while they are
-decoded, and say nothing about the wait of others.
 """
 
 import math

@@ -106,20 +106,12 @@ class Limits(NamedTuple):
     max_aspect_ratio: float  # long side over short side
 
 
-class LargeImage(Exception):
-    """The image is large, and only a small one was to be decoded."""
-
-    def __init__(self, pixels: int) -> None:
-        super().__init__(pixels)
-        self.pixels = pixels
-
-
 @contextmanager
 def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
     """The image, its pixels not yet decoded, and the name of its type.
 
     Raises UnsupportedType for bytes of no accepted type, and UnusableImage for an image that is over a limit or that
-    fails to decode, here or inside the context. LargeImage and MemoryError pass.
+    fails to decode, here or inside the context. MemoryError passes.
     """
     if not data:
         raise UnusableImage("The image is empty.")
@@ -133,7 +125,7 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
             if isinstance(image, JpegImage) and jpeg and not jpeg.ended:
                 image.unended = jpeg.bare
             yield image, name
-    except (UnsupportedType, UnusableImage, LargeImage, MemoryError):
+    except (UnsupportedType, UnusableImage, MemoryError):
         raise
     except Image.DecompressionBombError:
         raise _too_many_pixels(limits) from None

@@ -22,10 +22,10 @@ from pathlib import Path
 
 from app.machine import IMAGES_NICENESS
 
-# From an upload, whether to decode it even if it is large, and whether to make a thumbnail, to an answer
-Work = Callable[[bytes, bool, bool], bytes]
+# From an upload, how many pixels it claims to have, and whether to make a thumbnail, to an answer
+Work = Callable[[bytes, int, bool], bytes]
 
-REQUEST = struct.Struct("!Q??")  # the bytes of the upload that follows, then both arguments of `Work`
+REQUEST = struct.Struct("!QQ?")  # the bytes of the upload that follows, then both arguments of `Work`
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!i")  # to the fork server, for a new process: the one to end before, or 0
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
@@ -96,11 +96,11 @@ def _serve(connection: socket.socket, work: Work, *, memory_bytes: int, fork_ser
     warnings.simplefilter("ignore")  # Pillow's are about the images themselves
     logging.disable()
     while len(header := connection.recv(REQUEST.size, socket.MSG_WAITALL)) == REQUEST.size:  # less: it is closed
-        data_bytes, even_large, thumbnail = REQUEST.unpack(header)
+        data_bytes, pixels, thumbnail = REQUEST.unpack(header)
         data = connection.recv(data_bytes, socket.MSG_WAITALL)  # Pillow reads these bytes, without a copy
         if len(data) < data_bytes:
             return
-        answer = work(data, even_large, thumbnail)
+        answer = work(data, pixels, thumbnail)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
 
 

@@ -10,16 +10,17 @@ from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
 from app.images.decode import MAX_SIDE, Limits
-from app.images.lanes import Lanes
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
-from app.images.preparer import LARGE_PIXELS, Preparer, thumbnail_of
+from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec, Prepared
+from app.images.turns import LARGE_PIXELS, Turns
 from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory
 from app.settings import Settings
 
 MIN_WORKERS = 2  # one for large images, one for small
+MEMORY_SHARES = 4  # of the memory small images take one at most, and large images another
 BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
 WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
 WORKER_BYTES = 256 * 2**20  # in addition to those for pixels
@@ -32,12 +33,11 @@ class Intake:
     """Sends an upload to a worker, and to others where that fails."""
 
     pool: WorkerPool
-    max_memory: int  # bytes that the images being decoded may take together; a larger one is decoded alone
     thumbnail_px: int  # the longest side of a thumbnail
 
     async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
-        """Raises UnsupportedType or UnusableImage, and Overloaded when too many large images wait, no worker can be
-        started, or workers are ended from outside, which is not the fault of the image.
+        """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or workers are ended
+        from outside, which is not the fault of the image.
         """
         crashed = True
         for _ in range(TRIES):
@@ -68,29 +68,16 @@ class Intake:
 def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     """An intake that has not been started."""
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
-    memory = allowed_memory() // 4  # for small images as for large ones
-    max_small = max(memory // (LARGE_PIXELS * BYTES_PER_PIXEL), 1)
-    workers = settings.decode_workers or max(min(allowed_cores(), max_small), MIN_WORKERS)
-    max_large_pixels = settings.max_decode_pixels or memory // BYTES_PER_PIXEL
-    small_pixels = min(workers, max_small) * LARGE_PIXELS
     most_pixels = min(settings.max_image_pixels, MAX_SIDE**2)
-    large_pixels = min(max_large_pixels, max(workers - 1, 1) * most_pixels)
+    max_pixels = allowed_memory() // MEMORY_SHARES // BYTES_PER_PIXEL
+    workers = settings.decode_workers or max(min(allowed_cores(), max_pixels // LARGE_PIXELS), MIN_WORKERS)
     pool = WorkerPool(
         work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
-        lanes=Lanes(
-            workers=workers,
-            max_small=max_small,
-            max_pixels_in_work=max_large_pixels,
-            max_large_waiting=settings.max_images_in_progress,
-            max_wait_s=settings.max_queue_wait_s,
-        ),
+        turns=Turns(workers=workers, max_large_pixels=max_pixels),
+        max_pixels=most_pixels,
         max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
         memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * most_pixels,
         timeout_s=settings.decode_timeout_s,
         unpack=partial(unpack_answer, shape=spec.size),
     )
-    return Intake(
-        pool=pool,
-        max_memory=BYTES_PER_PIXEL * (small_pixels + large_pixels),
-        thumbnail_px=settings.thumbnail_px,
-    )
+    return Intake(pool=pool, thumbnail_px=settings.thumbnail_px)

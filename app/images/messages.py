@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.decode import LargeImage
 from app.images.kinds import IMAGES
 from app.images.preprocess import Box, Prepared
 
-Answer = Prepared | LargeImage | UnsupportedType | UnusableImage
+Answer = Prepared | UnsupportedType | UnusableImage
 Buffer = bytes | bytearray | memoryview
 
 _ANSWER = struct.Struct("!I")  # length of the JSON; the JSON, the pixels and the thumbnail follow
@@ -32,8 +31,6 @@ def pack_answer(answer: Answer) -> tuple[Buffer, ...]:
     if isinstance(answer, Prepared):
         facts: dict[str, object] = {"size": answer.size, "box": answer.box, "format": answer.format}
         blobs = np.ascontiguousarray(answer.pixels).data, answer.thumbnail
-    elif isinstance(answer, LargeImage):
-        facts = {"large": answer.pixels}
     else:
         facts = {"error": answer.kind, "detail": answer.detail}
     text = json.dumps(facts).encode()
@@ -43,7 +40,7 @@ def pack_answer(answer: Answer) -> tuple[Buffer, ...]:
 def unpack_answer(answer: Buffer, *, shape: tuple[int, int]) -> Prepared:
     """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
 
-    Raises UnsupportedType, UnusableImage, LargeImage, or GarbledAnswer.
+    Raises UnsupportedType, UnusableImage, or GarbledAnswer.
     """
     try:
         (length,) = _ANSWER.unpack_from(answer)
@@ -51,8 +48,6 @@ def unpack_answer(answer: Buffer, *, shape: tuple[int, int]) -> Prepared:
         facts: Any = json.loads(bytes(answer[_ANSWER.size : start]))
         if "error" in facts:
             raise _ERRORS[facts["error"]](str(facts["detail"]))
-        if "large" in facts and (pixels := int(facts["large"])) > 0:
-            raise LargeImage(pixels)
         end = start + shape[0] * shape[1] * 3
         width, height = map(int, facts["size"])
         thumbnail = bytes(memoryview(answer)[end:])

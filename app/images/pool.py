@@ -9,18 +9,16 @@ import asyncio
 import signal
 import socket
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from app.errors import ServiceError
-from app.images.decode import LargeImage
 from app.images.fork_server import ANSWER, REQUEST, Work
-from app.images.lanes import Lanes
-from app.images.messages import GarbledAnswer
+from app.images.headers import size_in_header
 from app.images.preprocess import Prepared
+from app.images.turns import Turns
 from app.images.upload import Upload
 from app.images.worker import ForkServer, Watch, Worker
 
@@ -55,14 +53,15 @@ class WorkerPool:
     """Processes that each do one request at a time. `start` and `stop` block; `run` belongs to the event loop."""
 
     work: Work  # pickled, and sent to the fork server
-    lanes: Lanes
+    turns: Turns
+    max_pixels: int  # of an image; a worker refuses one of more before it decodes anything
     max_answer_bytes: int
     memory_bytes: int  # of each worker
     timeout_s: float  # that a worker works at one request
     unpack: Callable[[bytearray], Prepared]  # reads what `work` answers
 
     def __post_init__(self) -> None:
-        self._workers = [Worker() for _ in range(self.lanes.workers)]
+        self._workers = [Worker() for _ in range(self.turns.workers)]
         self._idle = list(self._workers)
         self._fork_server: ForkServer | None = None
         self._starting = threading.Lock()
@@ -92,47 +91,39 @@ class WorkerPool:
     async def run(self, upload: Upload, *, thumbnail: bool) -> Prepared:
         """A worker's answer about an upload.
 
-        An upload is first sent as a small image, because only a worker that has opened it knows its pixels. If it is
-        large, this raises LargeImage and notes its pixels. Sent again, it waits for other large images.
-
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
-        Raises what `unpack` raises, Overloaded where too many large images wait, WorkerFailed, WorkerKilled or
-        WorkerTimedOut, and OSError when no process can be started.
+        Raises what `unpack` raises, WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be
+        started.
         """
-        await self.lanes.enter(upload.large_pixels, len(upload))
+        width, height = size_in_header(upload.read)
+        pixels = width * height if width * height <= self.max_pixels else 0
+        await self.turns.enter(pixels)
         worker = self._idle.pop()
-        exchange = asyncio.ensure_future(self._exchange(worker, upload, thumbnail=thumbnail))
-        exchange.add_done_callback(partial(self._finished, worker, upload.large_pixels, time.monotonic()))
+        exchange = asyncio.ensure_future(self._exchange(worker, upload, pixels, thumbnail=thumbnail))
+        exchange.add_done_callback(partial(self._finished, worker, pixels))
         try:
             return await asyncio.shield(exchange)
         finally:
             del exchange  # its exception refers to this frame: a cycle would keep the upload
 
-    def _finished(self, worker: Worker, large_pixels: int, began: float, exchange: asyncio.Future[Prepared]) -> None:
+    def _finished(self, worker: Worker, pixels: int, exchange: asyncio.Future[Prepared]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
         if worker.connection:
             self._idle.append(worker)
         else:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
-        self.lanes.leave(large_pixels, time.monotonic() - began)
+        self.turns.leave(pixels)
 
-    async def _exchange(self, worker: Worker, upload: Upload, *, thumbnail: bool) -> Prepared:
+    async def _exchange(self, worker: Worker, upload: Upload, pixels: int, *, thumbnail: bool) -> Prepared:
         """The worker's answer. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         watch = Watch(worker, timeout_s=self.timeout_s)
         try:
-            try:
-                return await self._ask(worker, watch, upload, thumbnail=thumbnail)
-            except LargeImage as large:
-                if upload.large_pixels:
-                    raise GarbledAnswer from None
-                upload.large_pixels = large.pixels
-                self.lanes.check(large.pixels, len(upload))
-                raise
-        except (ServiceError, LargeImage):
-            raise  # answers about the image
+            return await self._ask(worker, watch, upload, pixels, thumbnail=thumbnail)
+        except ServiceError:
+            raise  # an answer about the image
         except OSError as error:
             watch.stop()  # it must not kill the next process
             worker.close()
@@ -146,10 +137,10 @@ class WorkerPool:
         finally:
             watch.stop()
 
-    async def _ask(self, worker: Worker, watch: Watch, upload: Upload, *, thumbnail: bool) -> Prepared:
+    async def _ask(self, worker: Worker, watch: Watch, upload: Upload, pixels: int, *, thumbnail: bool) -> Prepared:
         """Raises what `unpack` raises, OSError and WorkerFailed."""
         assert worker.connection
-        await _send(worker.connection, REQUEST.pack(len(upload), upload.large_pixels > 0, thumbnail), upload)
+        await _send(worker.connection, REQUEST.pack(len(upload), pixels, thumbnail), upload)
         watch.sent()
         (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
         if size > self.max_answer_bytes:

@@ -8,11 +8,10 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
-from app.images.decode import LargeImage, Limits, opened
+from app.images.decode import Limits, opened
 from app.images.messages import Answer, pack_answer
 from app.images.preprocess import ImageSpec, Prepared, preprocess
 
-LARGE_PIXELS = 4_000_000  # an image of more takes a tenth of a second to decode, and not milliseconds
 THUMBNAIL_QUALITY = 85  # JPEG
 
 
@@ -24,23 +23,21 @@ class Preparer:
     spec: ImageSpec
     thumbnail_px: int  # the longest side of a thumbnail
 
-    def __call__(self, data: bytes, even_large: bool, thumbnail: bool) -> bytes:
+    def __call__(self, data: bytes, claimed_pixels: int, thumbnail: bool) -> bytes:
         answer: Answer
         try:
-            answer = self.prepare(data, thumbnail=thumbnail, even_large=even_large)
-        except (UnsupportedType, UnusableImage, LargeImage) as error:
+            answer = self.prepare(data, thumbnail=thumbnail, claimed_pixels=claimed_pixels)
+        except (UnsupportedType, UnusableImage) as error:
             answer = error.with_traceback(None)  # a traceback keeps the image until garbage is collected
         except MemoryError:
             answer = UnusableImage("Decoding this image takes too much memory.")
         return b"".join(pack_answer(answer))
 
-    def prepare(self, data: bytes, *, thumbnail: bool, even_large: bool = True) -> Prepared:
-        """Raises UnsupportedType or UnusableImage. Without `even_large` it decodes at most LARGE_PIXELS, else raises
-        LargeImage.
-        """
+    def prepare(self, data: bytes, *, thumbnail: bool, claimed_pixels: int | None = None) -> Prepared:
+        """Raises UnsupportedType or UnusableImage, also for an image of more than `claimed_pixels`."""
         with opened(data, self.limits) as (image, name):
-            if not even_large and image.width * image.height > LARGE_PIXELS:
-                raise LargeImage(image.width * image.height)
+            if claimed_pixels is not None and image.width * image.height > claimed_pixels:
+                raise UnusableImage("The image is larger than its header says.")
             upright = upright_rgb(image)
         pixels, box = preprocess(upright, self.spec)
         return Prepared(

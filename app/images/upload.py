@@ -19,7 +19,6 @@ class Upload:
     def __init__(self, data: bytes = b"", *, name: str | None = None) -> None:
         """`name` is that of the file in a form."""
         self.name = name
-        self.large_pixels = 0  # of a large image, once a worker has opened it
         self._start = bytearray()
         self._blocks: list[mmap.mmap] = []  # each filled before the next is made
         self._size = 0
@@ -53,6 +52,17 @@ class Upload:
         for buffer in (memoryview(self._start), *(memoryview(block) for block in self._blocks)):
             yield buffer[:left]  # only the last block may have room
             left -= len(buffer)
+
+    def read(self, at: int, size: int) -> bytes:
+        """So many bytes from this position, fewer where the upload ends."""
+        pieces = []
+        for part in self.parts():
+            pieces.append(part[at : at + size])
+            size -= len(pieces[-1])
+            if not size:
+                break
+            at = max(at - len(part), 0)
+        return b"".join(pieces)
 
     def sha256(self) -> bytes:
         digest = hashlib.sha256()

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from app.bundle import Bundle
 from app.errors import UnsupportedType, UnusableImage
-from app.images.decode import LargeImage
 from app.images.messages import Buffer, GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import Prepared
 from app.inference.engine import Outputs
@@ -118,7 +117,7 @@ class RecordFormat:
             self._check_classes(classes)
             answer = memoryview(packed)[_CHECKSUM.size + classes.nbytes :]
             return KeptImage(image=unpack_answer(answer, shape=self.size), classes=tuple(classes.tolist()))
-        except (ValueError, struct.error, GarbledAnswer, LargeImage, UnsupportedType, UnusableImage) as error:
+        except (ValueError, struct.error, GarbledAnswer, UnsupportedType, UnusableImage) as error:
             raise DamagedRecord from error
 
     def pack_maps(self, maps: Maps) -> bytes:

@@ -52,7 +52,7 @@ FAULTS = {
         "pixels[left : left + rows, top : top + columns]",
     ),
     "large-pixels-kept": Fault(  # The pixels of a decoded large image stay reserved.
-        "app/images/lanes.py", "self._free_pixels += min(", "self._free_pixels += 0 * min("
+        "app/images/turns.py", "self._free_pixels += by * min(", "self._free_pixels += min(by, 0) * min("
     ),
     "stopped-is-slow": Fault(  # An image whose worker was stopped from outside counts as one that takes too long.
         "app/images/pool.py", "WorkerKilled if watch.stopped else WorkerTimedOut", "WorkerTimedOut"

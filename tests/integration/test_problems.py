@@ -4,8 +4,6 @@ import base64
 import gc
 import json
 import weakref
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import pytest
 from PIL import Image
@@ -208,22 +206,6 @@ def test_the_largest_allowed_image_passes(serve, encode):
     images = [encode(Image.new("RGB", (width, 100))) for width in (100, 101)]
     with serve(max_image_pixels=10_000) as client:
         assert [client.post("/classify", content=image).status_code for image in images] == [200, 422]
-
-
-def test_large_images_that_wait_refuse_no_small_one_and_teach_nothing_about_it(serve, star, encode):
-    large = encode(Image.new("RGB", (2001, 2000)))
-    with serve(max_images_in_progress=2) as client, ThreadPoolExecutor(2) as threads:
-        services = client.app.state.services
-        lanes = services.classifier.intake.pool.lanes
-        post = partial(client.post, "/classify")
-        client.portal.call(lanes.enter, lanes._max_pixels)  # as another large image
-        waiting = [threads.submit(post, content=large) for _ in range(2)]
-        eventually(lambda: lanes.large == 3)
-        assert [post(content=image).status_code for image in (star, large, star)] == [200, 503, 200]
-        learned = services.admission.image_s
-        client.portal.call(lanes.leave, lanes._max_pixels)
-        assert [each.result().status_code for each in waiting] == [200, 200]
-        assert services.admission.image_s == learned
 
 
 @pytest.mark.parametrize("path", ["/classify", "/attention", "/predict"])

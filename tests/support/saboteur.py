@@ -6,9 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from app.images.decode import LargeImage
 from app.images.fork_server import Work
-from app.images.messages import pack_answer
 
 CRASH, EXIT, SPIN, SLEEP, PAUSE, HOARD, HANG_UP = (
     f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "hoard", "hang up")
@@ -21,7 +19,7 @@ class Saboteur:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def __call__(self, data: bytes, even_large: bool, thumbnail: bool) -> bytes:
+    def __call__(self, data: bytes, pixels: int, thumbnail: bool) -> bytes:
         if data.endswith(CRASH):
             os.kill(os.getpid(), signal.SIGSEGV)
         if data.endswith(EXIT):
@@ -38,7 +36,7 @@ class Saboteur:
             time.sleep(600)
         if data.endswith(HOARD):
             bytearray(2**34)
-        return self._work(data, even_large, thumbnail)
+        return self._work(data, pixels, thumbnail)
 
 
 class ForkUnlessFull(Saboteur):
@@ -60,11 +58,10 @@ class ForkUnlessFull(Saboteur):
         os.fork = limited
 
 
-def whoami(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
+def whoami(data: bytes, pixels: int, thumbnail: bool) -> bytes:
     """The number of the process that answers, and what it was sent."""
-    return b"%d %d %d %s" % (os.getpid(), even_large, thumbnail, data)
+    return b"%d %d %d %s" % (os.getpid(), pixels, thumbnail, data)
 
 
-def boast(data: bytes, even_large: bool, thumbnail: bool) -> bytes:
-    """Every image is large, even when it was asked for as such."""
-    return b"".join(pack_answer(LargeImage(1)))
+def babble(data: bytes, pixels: int, thumbnail: bool) -> bytes:
+    return b"no answer that `pack_answer` writes"

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from app.errors import Overloaded, UnusableImage
-from app.images.intake import Intake, open_intake
+from app.images.intake import BYTES_PER_PIXEL, Intake, open_intake
 from app.images.messages import GarbledAnswer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerTimedOut
 from app.images.upload import Upload
@@ -21,7 +21,7 @@ PREPARED = object()
 
 @pytest.fixture
 def intake() -> Intake:
-    return Intake(pool=Mock(), max_memory=0, thumbnail_px=64)
+    return Intake(pool=Mock(), thumbnail_px=64)
 
 
 async def prepare(intake: Intake, *answers: object) -> object:
@@ -56,32 +56,29 @@ async def test_an_image_is_to_blame_only_where_all_workers_crash_by_themselves(i
 
 
 @pytest.mark.parametrize(
-    ("cores", "gibibytes", "options", "workers", "megapixels"),  # the last: of all images that are being decoded
-    [
-        (2, 2, {}, 2, 8 + 2**29 / 12e6),  # two small images, and as many large ones as a quarter of it holds
-        (2, 64, {}, 2, 8 + 50),  # of large ones no more than one: the other worker is left to small ones
-        (2, 64, {"max_image_pixels": 5_000_000}, 2, 8 + 5),
-        (2, 64, {"max_image_pixels": 10**30}, 2, 8 + 2**28 / 1e6),  # no image has longer sides
-        (64, 64, {}, 64, 64 * 4 + 2**34 / 12e6),
-        (64, 2, {}, 11, 11 * 4 + 2**29 / 12e6),
-        (64, 2, {"decode_workers": 64}, 64, 11 * 4 + 2**29 / 12e6),
-        (1, 0.125, {}, 2, 4 + 2**25 / 12e6),
-    ],
+    ("cores", "gibibytes", "options", "workers"),
+    [(2, 2, {}, 2), (64, 64, {}, 64), (64, 2, {}, 11), (64, 2, {"decode_workers": 64}, 64), (1, 0.125, {}, 2)],
 )
-def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibibytes, options, workers, megapixels):
+def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibibytes, options, workers):
     monkeypatch.setattr("app.images.intake.allowed_cores", lambda: cores)
     monkeypatch.setattr("app.images.intake.allowed_memory", lambda: int(gibibytes * 2**30))
-    intake = open_intake(settings=Settings(**options), spec=spec_of((8, 8)))
-    assert intake.pool.lanes.workers == workers
-    assert intake.max_memory == pytest.approx(megapixels * 12e6, rel=1e-6)
-    assert intake.pool.memory_bytes <= 7 * 2**30
+    pool = open_intake(settings=Settings(**options), spec=spec_of((8, 8))).pool
+    assert pool.turns.workers == workers
+    assert pool.turns._max_pixels * BYTES_PER_PIXEL == pytest.approx(gibibytes * 2**28, rel=1e-6)
+
+
+@pytest.mark.parametrize(("max_image_pixels", "pixels"), [(50_000_000, 50_000_000), (10**30, 2**28)])
+def test_a_decoder_has_memory_for_the_largest_image_that_passes(max_image_pixels, pixels):
+    pool = open_intake(settings=Settings(max_image_pixels=max_image_pixels), spec=spec_of((8, 8))).pool
+    assert pool.max_pixels == pixels  # no image has longer sides
+    assert 24 * pixels < pool.memory_bytes <= 7 * 2**30
 
 
 def test_the_largest_answer_fits_its_limit(encode):
     """Noise is what JPEG makes the least of."""
     spec, thumbnail_px = spec_of((64, 64)), 512
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
-    answer = preparer_of(spec, thumbnail_px=thumbnail_px)(encode(noise), even_large=True, thumbnail=True)
+    answer = preparer_of(spec, thumbnail_px=thumbnail_px)(encode(noise), 512 * 512, True)
     pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec).pool
     assert 0.2 * pool.max_answer_bytes < len(answer) < pool.max_answer_bytes
 

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from app.images.decode import LargeImage
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
@@ -22,7 +21,7 @@ from app.images.worker import ForkServer, Worker
 from app.machine import IMAGES_NICENESS
 from tests.support import saboteur, worker_pool
 from tests.support.processes import eventually, program
-from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, boast, whoami
+from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, babble, whoami
 from tests.support.specs import preparer_of, spec_of
 
 UNPACK = partial(unpack_answer, shape=(8, 8))
@@ -78,6 +77,7 @@ async def test_every_request_of_any_size_gets_its_own_answer_from_a_few_processe
         assert os.getpid() not in {worker_of(answer) for answer in answers}
 
 
+LARGE = (2001, 2000)
 TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 
 
@@ -90,15 +90,13 @@ async def test_a_worker_that_fails_costs_one_request(end):
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
 
 
-async def test_a_worker_that_says_large_again_and_again_takes_no_room_from_others():
-    """And is ended, as after every garbled answer."""
-    with worker_pool.started(boast, workers=3, unpack=UNPACK) as pool:
-        places = attrgetter("_free_workers", "_free", "_free_pixels", "_waiting")
-        before, upload = deepcopy(places(pool.lanes)), Upload(b"a")
-        for error in (LargeImage, GarbledAnswer):
-            with pytest.raises(error):
-                await pool.run(upload, thumbnail=True)
-        assert places(pool.lanes) == before
+async def test_a_worker_whose_answer_is_garbled_is_ended_and_takes_no_room_from_others(encode):
+    with worker_pool.started(babble, workers=3, unpack=UNPACK) as pool:
+        places = attrgetter("_free_workers", "_free_for_large", "_free_pixels", "_waiting")
+        before = deepcopy(places(pool.turns))
+        with pytest.raises(GarbledAnswer):
+            await pool.run(Upload(encode(Image.new("1", LARGE))), thumbnail=True)
+        assert places(pool.turns) == before
         until(lambda: sum(map(is_gone, pool.processes().workers)) == 1)
 
 
@@ -269,23 +267,22 @@ async def test_a_caller_that_leaves_takes_no_worker_with_it():
         assert pool.processes() == before
 
 
-LARGE = (2001, 2000)
-
-
-async def test_a_large_image_comes_again_and_waits_for_another(encode):
+async def test_a_large_image_waits_for_another(encode):
     """What the workers do is what they do in the service."""
     with worker_pool.started(preparer_of(spec_of((8, 8))), unpack=UNPACK) as pool:
         small, large = (Upload(encode(Image.new("RGB", size))) for size in ((2000, 2000), LARGE))
+        await pool.turns.enter(4_500_000)  # as another large image
+        waits = asyncio.ensure_future(pool.run(large, thumbnail=True))
         assert (await pool.run(small, thumbnail=True)).size == (2000, 2000)
-        await pool.lanes.enter(2_000_000)  # as another large image
-        with pytest.raises(LargeImage):
-            await pool.run(large, thumbnail=True)
-        again = asyncio.ensure_future(pool.run(large, thumbnail=True))
-        await asyncio.sleep(0)
-        assert len(pool.lanes._waiting) == 1
-        pool.lanes.leave(2_000_000)
-        assert (await again).size == LARGE
-        assert pool.lanes._free_pixels == 5_000_000
+        assert not waits.done()
+        pool.turns.leave(4_500_000)
+        assert (await waits).size == LARGE
+
+
+async def test_an_image_that_claims_more_than_the_limit_waits_for_none_and_is_known_by_no_pixels(encode):
+    with started(max_pixels=1000) as pool:
+        answers = await ask(pool, *(encode(Image.new("1", size)) for size in ((20, 50), (21, 50))))
+        assert [answer.split(b" ", 3)[1] for answer in answers] == [b"1000", b"0"]
 
 
 KILLED = """

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.decode import LargeImage
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import Prepared
 from tests.support.specs import preparer_of, spec_of
@@ -22,8 +21,8 @@ from tests.support.specs import preparer_of, spec_of
 preparer = preparer_of(spec_of((8, 8)))
 
 
-def ask(data: bytes, *, thumbnail: bool = True) -> Prepared:
-    return unpack_answer(bytearray(preparer(data, True, thumbnail)), shape=(8, 8))
+def ask(data: bytes, *, pixels: int = 10**6, thumbnail: bool = True) -> Prepared:
+    return unpack_answer(bytearray(preparer(data, pixels, thumbnail)), shape=(8, 8))
 
 
 def test_the_answer_is_what_was_prepared(encode):
@@ -33,13 +32,12 @@ def test_the_answer_is_what_was_prepared(encode):
     assert there == here
 
 
-def test_a_large_image_is_not_decoded_unless_the_request_allows_it(encode, monkeypatch):
-    monkeypatch.setattr("app.images.preparer.LARGE_PIXELS", 999)
+def test_an_image_that_has_more_pixels_than_it_claims_is_not_decoded(encode, monkeypatch):
+    image = encode(Image.new("RGB", (50, 20)))
+    assert ask(image, pixels=1000).size == (50, 20)
     monkeypatch.setattr("app.images.preparer.upright_rgb", lambda image: pytest.fail("decoded"))
-    answer = bytearray(preparer(encode(Image.new("RGB", (50, 20))), even_large=False, thumbnail=True))
-    with pytest.raises(LargeImage) as large:
-        unpack_answer(answer, shape=(8, 8))
-    assert large.value.pixels == 1000
+    with pytest.raises(UnusableImage, match="larger than its header says"):
+        ask(image, pixels=999)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +51,8 @@ def test_refusals_come_back_as_they_were(data, kind):
     assert there.value.detail == here.value.detail
 
 
-def test_nothing_of_a_refused_image_stays_in_memory(encode, monkeypatch):
+def test_nothing_of_a_refused_image_stays_in_memory(encode):
     """Not until the next garbage collection, which may come after dozens of images of 32 MiB."""
-    monkeypatch.setattr("app.images.preparer.LARGE_PIXELS", 999)
     large, broken = encode(Image.new("RGB", (50, 20))), b"\x89PNG\r\n\x1a\n" + bytes(1000)
     refused = (large, broken, b"\xff\xd8\xff" + bytes(1000), b"GIF89a" + bytes(1000), b"hello")
     gc.collect()
@@ -63,7 +60,7 @@ def test_nothing_of_a_refused_image_stays_in_memory(encode, monkeypatch):
     try:
         for data in refused:
             before = sys.getrefcount(data)
-            preparer(data, False, True)
+            preparer(data, 999, True)
             assert sys.getrefcount(data) == before
     finally:
         gc.enable()
@@ -76,9 +73,6 @@ def test_nothing_of_a_refused_image_stays_in_memory(encode, monkeypatch):
         '{"error": "internal", "detail": "a"}',
         '{"error": ["unusable-image"], "detail": "a"}',
         '{"error": "unusable-image"}',
-        '{"large": 0}',
-        '{"large": -1}',
-        '{"large": "x"}',
         '{"size": [Infinity, 1], "box": [0, 0, 1, 1], "format": "PNG"}',
         '{"size": [0, 1], "box": [0, 0, 1, 1], "format": "PNG"}',
         "[" * 100_000,
@@ -129,7 +123,7 @@ def test_the_thumbnail_carries_nothing_else_of_the_upload(encode):
 
 @given(st.binary(max_size=300), st.booleans())
 def test_any_answer_is_read_or_refused(encode, junk, cut):
-    whole = preparer(encode(Image.new("RGB", (20, 10))), even_large=True, thumbnail=True)
+    whole = preparer(encode(Image.new("RGB", (20, 10))), 200, True)
     try:
         done = unpack_answer(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
     except (GarbledAnswer, UnsupportedType, UnusableImage):

@@ -28,6 +28,14 @@ def test_pieces_are_kept_in_order_at_every_edge_between_blocks(size):
         assert (whole(upload), len(upload), upload.sha256()) == (data, size, hashlib.sha256(data).digest())
 
 
+def test_any_bytes_are_read_across_blocks():
+    data = pattern(4 * START_BYTES)
+    upload = Upload(data)
+    for at in (0, 1, *EDGES[:6], len(data) - 1, len(data), len(data) + 9):
+        for size in (0, 1, 64, 2 * START_BYTES, 2**30):
+            assert upload.read(at, size) == data[at : at + size]
+
+
 def added_mib(pieces: int, piece: bytes, uploads: int = 1) -> tuple[float, float]:
     """The most that uploads of so many pieces each take, and what is left when they are gone."""
     process = os.getpid()

@@ -12,7 +12,6 @@ from hypothesis.extra import numpy as nps
 
 from app.bundle import load_bundle
 from app.errors import UnusableImage
-from app.images.decode import LargeImage
 from app.images.messages import pack_answer
 from app.images.preprocess import Box
 from app.maps.record import _CHECKSUM, DamagedRecord, Maps, RecordFormat
@@ -118,7 +117,6 @@ POISON = {
         "a box outside": of_image(make_prepared(box=Box(0, 0, 2, 1e300))),
         "a thumbnail that is not a JPEG": of_image(make_prepared(thumbnail=b"text")),
         "an error": of_image(UnusableImage("Not yours.")),
-        "a large image": of_image(LargeImage(5)),
     },
     "maps": {
         "nothing": b"",
