@@ -6,6 +6,7 @@ import resource
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 PROCESS = Path("/proc/self")
@@ -18,9 +19,12 @@ IMAGES_NICENESS = 15  # the model's threads wait for each other after every oper
 
 
 def yield_by(niceness: int) -> None:
-    """Lower the priority of this thread and of those that it starts. Does nothing where only processes have one."""
+    """Lower the priority of this thread and of those that it starts. Does nothing where only processes have one, or
+    where the system refuses it.
+    """
     if sys.platform == "linux":
-        os.nice(niceness)
+        with suppress(OSError):  # as under a filter of system calls without setpriority
+            os.nice(niceness)
 
 
 def processors() -> int:

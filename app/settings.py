@@ -122,8 +122,6 @@ class Settings(BaseSettings):
     """Limit of maps, walls and reports in progress; further ones get 503"""
     decode_workers: NonNegativeInt = 0
     """Processes that decode; 0: one per allowed core, fewer if a quarter of the memory holds fewer, at least two"""
-    decode_timeout_s: PositiveFloat = 5.0
-    """Longest time that a decoder works on one image, in seconds; then it is killed"""
     unfamiliar: Literal["answer", "refuse"] = "answer"
     """`refuse`: an image below the least familiarity gets 422, unless the request says otherwise; `answer`: labels"""
     least_familiarity: Annotated[float, Field(ge=0, le=1)] = 0.05

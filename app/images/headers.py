@@ -12,7 +12,7 @@ Read = Callable[[int, int], bytes]  # from a position so many bytes; fewer where
 Size = tuple[int, int]  # width and height in pixels, as they are stored: before any orientation
 
 UNKNOWN = (0, 0)
-MAX_STEPS = 4000  # from one segment, block or box to the next: cameras and editors write some hundreds
+MAX_STEPS = 1000  # from one segment, chunk or box to the next: cameras and editors write some hundreds
 _BYTES = 64  # read at a step
 _END = 2**63
 
@@ -20,6 +20,8 @@ _JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # not a stuffed byte, a
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
 _JPEG_SCAN = 0xDA
 _JPEG_BARE = {0x01, 0xD8}  # markers without a length
+_GIF_IMAGE, _GIF_EXTENSION = b",!"
+_GIF_MAX_BLOCKS, _GIF_WINDOW_BYTES = 35_000, 2**16  # blocks of up to 255 bytes; a comment may be megabytes long
 _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_ENTRY_BYTES, _TIFF_MAX_ENTRIES = 256, 257, 12, 4096
 _TIFF_BYTES = {1: 1, 3: 2, 4: 4}  # of a number, by its type
 _AVIF_CONTAINERS = {b"meta": 4, b"iprp": 0, b"ipco": 0, b"moov": 0, b"trak": 0}  # and the bytes before their first box
@@ -35,7 +37,7 @@ def _big(data: bytes) -> int:
     return int.from_bytes(data, "big")
 
 
-def _little(data: bytes) -> int:
+def _little(data: bytes | memoryview) -> int:
     return int.from_bytes(data, "little")
 
 
@@ -61,9 +63,16 @@ def _jpeg(read: Read) -> Size:
 
 
 def _png(read: Read) -> Size:
-    """PNG, 11.2.2: the header is the first chunk."""
-    chunk = read(12, 12)
-    return (_big(chunk[4:8]), _big(chunk[8:])) if chunk.startswith(b"IHDR") else UNKNOWN
+    """PNG, 11.2.2. Pillow takes a header that is not the first chunk."""
+    at = 8
+    for _ in range(MAX_STEPS):
+        chunk = read(at, 16)
+        if chunk[4:8] == b"IHDR":
+            return _big(chunk[8:12]), _big(chunk[12:])
+        if not chunk:
+            break
+        at += 12 + _big(chunk[:4])
+    return UNKNOWN
 
 
 def _webp(read: Read) -> Size:
@@ -84,21 +93,21 @@ def _gif(read: Read) -> Size:
     screen = read(6, 5)
     at = 13 + (3 * 2 ** ((screen[4] & 7) + 1) if len(screen) == 5 and screen[4] & 0x80 else 0)
     inside = False  # an extension, which consists of blocks up to an empty one
-    for _ in range(MAX_STEPS):
-        block = read(at, 9)
-        if not block:
+    window = memoryview(b"")
+    for _ in range(_GIF_MAX_BLOCKS):
+        if len(window) < 9:
+            window = memoryview(read(at, _GIF_WINDOW_BYTES))
+        if not window:
             break
         if inside:
-            inside = block[0] > 0
-            at += 1 + block[0]
-        elif block[:1] == b"!":
-            inside = True
-            at += 2
-        elif block[:1] == b",":
-            left, top, width, height = (_little(block[n : n + 2]) for n in (1, 3, 5, 7))
+            step, inside = 1 + window[0], window[0] > 0
+        elif window[0] == _GIF_IMAGE:
+            left, top, width, height = (_little(window[n : n + 2]) for n in (1, 3, 5, 7))
             return max(_little(screen[:2]), left + width), max(_little(screen[2:4]), top + height)
         else:
-            at += 1
+            inside = window[0] == _GIF_EXTENSION
+            step = 1 + inside
+        at, window = at + step, window[step:]
     return UNKNOWN
 
 

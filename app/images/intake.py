@@ -22,8 +22,6 @@ from app.settings import Settings
 MIN_WORKERS = 2  # one for large images, one for small
 MEMORY_SHARES = 4  # of the memory small images take one at most, and large images another
 BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
-WORKER_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
-WORKER_BYTES = 256 * 2**20  # in addition to those for pixels
 ANSWER_BYTES = 2**16  # in addition to pixels and thumbnail, each of at most three bytes a pixel
 TRIES = 3  # each in another process: one that crashes may have been ended from outside
 
@@ -68,16 +66,13 @@ class Intake:
 def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     """An intake that has not been started."""
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
-    most_pixels = min(settings.max_image_pixels, MAX_SIDE**2)
     max_pixels = allowed_memory() // MEMORY_SHARES // BYTES_PER_PIXEL
     workers = settings.decode_workers or max(min(allowed_cores(), max_pixels // LARGE_PIXELS), MIN_WORKERS)
     pool = WorkerPool(
         work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
         turns=Turns(workers=workers, max_large_pixels=max_pixels),
-        max_pixels=most_pixels,
+        max_pixels=min(settings.max_image_pixels, MAX_SIDE**2),
         max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
-        memory_bytes=WORKER_BYTES + WORKER_BYTES_PER_PIXEL * most_pixels,
-        timeout_s=settings.decode_timeout_s,
         unpack=partial(unpack_answer, shape=spec.size),
     )
     return Intake(pool=pool, thumbnail_px=settings.thumbnail_px)

@@ -20,7 +20,9 @@ from app.images.headers import size_in_header
 from app.images.preprocess import Prepared
 from app.images.turns import Turns
 from app.images.upload import Upload
-from app.images.worker import ForkServer, Watch, Worker
+from app.images.worker import ForkServer, Worker
+
+WALL_S = 60.0  # until a worker that neither computes nor answers is ended: its own limit counts processor time alone
 
 
 class WorkerFailed(Exception):
@@ -34,7 +36,7 @@ class WorkerKilled(WorkerFailed):
 
 
 class WorkerTimedOut(WorkerFailed):
-    """A worker was killed because it worked too long at a request."""
+    """A worker took more processor time than the pixels of the image are worth."""
 
 
 class Processes(NamedTuple):
@@ -56,8 +58,6 @@ class WorkerPool:
     turns: Turns
     max_pixels: int  # of an image; a worker refuses one of more before it decodes anything
     max_answer_bytes: int
-    memory_bytes: int  # of each worker
-    timeout_s: float  # that a worker works at one request
     unpack: Callable[[bytearray], Prepared]  # reads what `work` answers
 
     def __post_init__(self) -> None:
@@ -119,29 +119,27 @@ class WorkerPool:
         """The worker's answer. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
-        watch = Watch(worker, timeout_s=self.timeout_s)
         try:
-            return await self._ask(worker, watch, upload, pixels, thumbnail=thumbnail)
+            async with asyncio.timeout(WALL_S):
+                return await self._ask(worker, upload, pixels, thumbnail=thumbnail)
         except ServiceError:
             raise  # an answer about the image
-        except OSError as error:
-            watch.stop()  # it must not kill the next process
+        except TimeoutError as error:
+            worker.kill()
             worker.close()
-            if watch.timed_out:
-                raise (WorkerKilled if watch.stopped else WorkerTimedOut) from error
+            raise WorkerKilled from error
+        except OSError as error:
+            worker.close()
             raise await self._why_it_ended(worker) from error
         except BaseException:
             worker.kill()
             worker.close()
             raise
-        finally:
-            watch.stop()
 
-    async def _ask(self, worker: Worker, watch: Watch, upload: Upload, pixels: int, *, thumbnail: bool) -> Prepared:
+    async def _ask(self, worker: Worker, upload: Upload, pixels: int, *, thumbnail: bool) -> Prepared:
         """Raises what `unpack` raises, OSError and WorkerFailed."""
         assert worker.connection
         await _send(worker.connection, REQUEST.pack(len(upload), pixels, thumbnail), upload)
-        watch.sent()
         (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
         if size > self.max_answer_bytes:
             raise WorkerFailed("the answer is too large")
@@ -153,7 +151,8 @@ class WorkerPool:
             exit_code = await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         except OSError:  # its fork server has ended, or cannot fork
             return WorkerKilled()
-        return WorkerKilled() if exit_code == -signal.SIGKILL else WorkerFailed(f"exit code {exit_code}")
+        known = {-signal.SIGKILL: WorkerKilled, -signal.SIGPROF: WorkerTimedOut}
+        return known.get(exit_code, WorkerFailed)(f"exit code {exit_code}")
 
     def _renew(self, worker: Worker) -> int:
         fork_server = self._living_fork_server()
@@ -170,7 +169,7 @@ class WorkerPool:
             if self._fork_server is None or not self._fork_server.is_alive():
                 if self._fork_server:
                     self._fork_server.stop()
-                self._fork_server = ForkServer(work=self.work, memory_bytes=self.memory_bytes)
+                self._fork_server = ForkServer(work=self.work, max_pixels=self.max_pixels)
                 for each in self._workers:
                     each.process = 0  # ended with their fork server
             return self._fork_server

@@ -1,10 +1,8 @@
 """The processes that decode, from the outside: workers, and what forks them (`app/images/fork_server.py`)."""
 
-import asyncio
 import logging
 import os
 import pickle
-import select
 import signal
 import socket
 import subprocess
@@ -15,16 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.images import fork_server
-from app.images.fork_server import ORDER, REPORT, Work
-from app.machine import cpu_seconds
+from app.images.fork_server import ORDER, READY, REPORT, Work
 
 log = logging.getLogger(__name__)
 
 STOP_S = 5.0
-CHECKS = 10  # per time limit
-MAX_WALL_FACTOR = 5  # times the time limit, for a process that is kept waiting for a processor
-STOPPED = "Tt"  # states of proc_pid_stat(5) in which a signal or a debugger holds a process
-ASLEEP = f"S{STOPPED}"  # and in which it waits for another
+READY_S = 60.0  # for a new process on a busy machine; usually milliseconds
 # Beginnings of variables that the interpreter and its libraries read. No others are passed on: API keys and the store's
 # password are in the environment, and an image may take a worker over.
 PASSED_ON = ("PATH", "PYTHON", "LD_", "LANG", "LC_", "TZ", "OPENBLAS_")
@@ -63,61 +57,10 @@ class Worker:
             self.connection = None
 
 
-class Watch:
-    """Kills a worker that works too long at a request. What counts is the time that it computes, and the time that it
-    sleeps. Two things do not count:
-
-    - The time that it waits for a processor, up to a bound: it has a low priority, and a large image beside a busy
-      model is not a hang.
-    - The time that it waits for this process, which sends and reads late when its event loop is held up.
-
-    No clock on the wall is read, but checks are counted: after a pause of any length, of the event loop or of the whole
-    machine, the next check counts as much as every other, and the worker has the rest of its time.
-    """
-
-    def __init__(self, worker: Worker, *, timeout_s: float) -> None:
-        assert worker.connection
-        self._worker = worker
-        self._process = worker.process  # it has none any more when its fork server has ended
-        self._timeout_s = timeout_s
-        self._loop = asyncio.get_running_loop()
-        self._ours = select.poll()
-        self._ours.register(worker.connection, select.POLLOUT)
-        self._cpu_s_before = cpu_seconds(self._process)
-        self._asleep_s = 0.0
-        self._checks = 0
-        self.timed_out = self.stopped = False
-        self._arm()
-
-    def sent(self) -> None:
-        """The worker has all of the request: from now on it is waited for."""
-        assert self._worker.connection
-        self._ours.modify(self._worker.connection, select.POLLIN)
-
-    def stop(self) -> None:
-        self._timer.cancel()
-
-    def _arm(self) -> None:
-        self._timer = self._loop.call_later(self._timeout_s / CHECKS, self._check)
-
-    def _check(self) -> None:
-        if not self._ours.poll(0):  # else it waits for this process, or has ended, which its reader will notice
-            self._checks += 1
-            state = _state(self._process)
-            if state in ASLEEP:
-                self._asleep_s += self._timeout_s / CHECKS
-            worked_s = cpu_seconds(self._process) - self._cpu_s_before + self._asleep_s
-            if worked_s >= self._timeout_s or self._checks >= MAX_WALL_FACTOR * CHECKS:
-                self.timed_out, self.stopped = True, state in STOPPED
-                self._worker.kill()
-                return
-        self._arm()
-
-
 class ForkServer:
     """`app/images/fork_server.py`, from the outside. Threads may share it; all methods block."""
 
-    def __init__(self, *, work: Work, memory_bytes: int) -> None:
+    def __init__(self, *, work: Work, max_pixels: int) -> None:
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
@@ -127,7 +70,7 @@ class ForkServer:
             )
         assert self._popen.stdin
         with self._popen.stdin as stdin:
-            pickle.dump((work, memory_bytes), stdin)
+            pickle.dump((work, max_pixels), stdin)
 
     @property
     def process(self) -> int:
@@ -155,9 +98,10 @@ class ForkServer:
         worker.process, exit_code = REPORT.unpack(report)
         if exit_code:
             log.warning("a decoding process ended with exit code %d", exit_code)
-        if not worker.process:
+        ours.settimeout(READY_S)
+        if not worker.process or ours.recv(len(READY)) != READY:
             ours.close()
-            raise ChildProcessError("no process can be forked")
+            raise ChildProcessError("no process can be started that decodes images")
         ours.setblocking(False)
         worker.connection = ours
         return exit_code if old else -signal.SIGKILL
@@ -178,11 +122,3 @@ def _environment() -> dict[str, str]:
     paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
     passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     return {**passed, **SET, "PYTHONPATH": os.pathsep.join(paths)}
-
-
-def _state(process: int) -> str:
-    """The letter of proc_pid_stat(5); S, asleep, where there is none."""
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return "S"

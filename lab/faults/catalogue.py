@@ -55,7 +55,7 @@ FAULTS = {
         "app/images/turns.py", "self._free_pixels += by * min(", "self._free_pixels += min(by, 0) * min("
     ),
     "stopped-is-slow": Fault(  # An image whose worker was stopped from outside counts as one that takes too long.
-        "app/images/pool.py", "WorkerKilled if watch.stopped else WorkerTimedOut", "WorkerTimedOut"
+        "app/images/pool.py", "raise WorkerKilled from error", "raise WorkerTimedOut from error"
     ),
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.

@@ -1,6 +1,7 @@
 """Work for worker processes that goes wrong on request: by the last bytes of the upload."""
 
 import os
+import resource
 import signal
 import time
 from pathlib import Path
@@ -8,8 +9,8 @@ from typing import Any
 
 from app.images.fork_server import Work
 
-CRASH, EXIT, SPIN, SLEEP, PAUSE, HOARD, HANG_UP = (
-    f"<{what}>".encode() for what in ("crash", "exit", "spin", "sleep", "pause", "hoard", "hang up")
+CRASH, EXIT, SPIN, BURN, SLEEP, HOARD, GATHER, HANG_UP = (
+    f"<{what}>".encode() for what in ("crash", "exit", "spin", "burn", "sleep", "hoard", "gather", "hang up")
 )
 
 
@@ -29,13 +30,17 @@ class Saboteur:
                 pass
         if data.endswith(SLEEP):
             time.sleep(600)
-        if data.endswith(PAUSE):
-            time.sleep(1)
+        if data.endswith(BURN):  # a second of a processor
+            until = time.process_time() + 1
+            while time.process_time() < until:
+                pass
         if data.endswith(HANG_UP):  # and live on
             os.closerange(3, 100)
             time.sleep(600)
         if data.endswith(HOARD):
             bytearray(2**34)
+        if data.endswith(GATHER):
+            bytearray(2**29)
         return self._work(data, pixels, thumbnail)
 
 
@@ -56,6 +61,23 @@ class ForkUnlessFull(Saboteur):
             return fork()
 
         os.fork = limited
+
+
+class WithoutLimits(Saboteur):
+    """Where the system does not let a worker limit itself."""
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+        def refuse(*limit: object) -> None:
+            raise PermissionError
+
+        resource.setrlimit = refuse
+
+
+def claim(width: int, height: int) -> bytes:
+    """The beginning of a PNG of this size."""
+    return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big")
 
 
 def whoami(data: bytes, pixels: int, thumbnail: bool) -> bytes:

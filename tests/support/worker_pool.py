@@ -16,13 +16,11 @@ def started(work: Work, **options: Any) -> Iterator[WorkerPool]:
         "turns": Turns(workers=options.pop("workers", 2), max_large_pixels=5_000_000),
         "max_pixels": 50_000_000,
         "max_answer_bytes": 2**25,
-        "memory_bytes": 2**29,
-        "timeout_s": 20.0,
         "unpack": bytes,
     }
     pool = WorkerPool(work=work, **{**defaults, **options})
-    pool.start()
     try:
+        pool.start()
         yield pool
     finally:
         pool.stop()

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -75,3 +76,8 @@ def test_memory_that_is_written_to_is_resident():
     assert machine.resident_memory() - before == pytest.approx(len(written), rel=0.1)
     del written
     assert machine.resident_memory() - before < 2**22
+
+
+def test_a_refused_priority_is_done_without(monkeypatch):
+    monkeypatch.setattr(os, "nice", Mock(side_effect=PermissionError))
+    machine.yield_by(5)

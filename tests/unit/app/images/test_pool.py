@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -21,7 +20,21 @@ from app.images.worker import ForkServer, Worker
 from app.machine import IMAGES_NICENESS
 from tests.support import saboteur, worker_pool
 from tests.support.processes import eventually, program
-from tests.support.saboteur import CRASH, EXIT, HANG_UP, HOARD, PAUSE, SLEEP, SPIN, Saboteur, babble, whoami
+from tests.support.saboteur import (
+    BURN,
+    CRASH,
+    EXIT,
+    GATHER,
+    HANG_UP,
+    HOARD,
+    SLEEP,
+    SPIN,
+    Saboteur,
+    WithoutLimits,
+    babble,
+    claim,
+    whoami,
+)
 from tests.support.specs import preparer_of, spec_of
 
 UNPACK = partial(unpack_answer, shape=(8, 8))
@@ -83,7 +96,7 @@ TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 
 @pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP, HOARD, TOO_LARGE])
 async def test_a_worker_that_fails_costs_one_request(end):
-    with started(max_answer_bytes=1000, memory_bytes=2**26) as pool:
+    with started(max_answer_bytes=1000) as pool:
         answers = await ask(pool, b"a", end, b"b", b"c")
         assert [type(answer) for answer in answers] == [bytes, WorkerFailed, bytes, bytes]
         after = await ask(pool, *[b"x"] * 8)
@@ -101,54 +114,31 @@ async def test_a_worker_whose_answer_is_garbled_is_ended_and_takes_no_room_from_
 
 
 async def test_a_loop_is_ended_and_the_others_are_answered():
-    with started(timeout_s=1.0) as pool:
-        answers = await ask(pool, SPIN, b"a", SLEEP, b"b", b"c")
-        assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, WorkerTimedOut, bytes, bytes]
+    with started() as pool:
+        answers = await ask(pool, SPIN, b"a", b"b", b"c")
+        assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, bytes, bytes]
         assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 8)}) == 2
 
 
-async def test_a_worker_that_is_stopped_from_outside_counts_as_ended_from_outside(single):
-    os.kill(single.processes().workers[0], signal.SIGSTOP)
-    single.timeout_s = 0.3
-    assert [type(answer) for answer in await ask(single, b"x")] == [WorkerKilled]
+async def test_the_more_pixels_an_image_claims_the_longer_it_may_take(single):
+    answers = await ask(single, claim(64, 64) + BURN, claim(2000, 2000) + BURN, claim(64, 64))
+    assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, bytes]
+
+
+async def test_the_more_pixels_an_image_claims_the_more_memory_it_may_take(single):
+    """0.5 GiB is more than the limit of a small image."""
+    answers = await ask(single, claim(64, 64) + GATHER, claim(6000, 6000) + GATHER)
+    assert [type(answer) for answer in answers] == [WorkerFailed, bytes]
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+async def test_a_worker_that_is_stopped_or_sleeps_counts_as_ended_from_outside(single, monkeypatch, stopped):
+    monkeypatch.setattr("app.images.pool.WALL_S", 0.3)
+    if stopped:
+        os.kill(single.processes().workers[0], signal.SIGSTOP)
+    assert [type(answer) for answer in await ask(single, b"x" if stopped else SLEEP)] == [WorkerKilled]
+    monkeypatch.setattr("app.images.pool.WALL_S", 60)
     worker_of((await ask(single, b"x"))[0])
-
-
-async def test_waiting_for_a_worker_does_not_count():
-    """Three requests of a second each, one after the other."""
-    with started(workers=1, timeout_s=2.5) as pool:
-        answers = await ask(pool, *[PAUSE] * 3)
-        assert all(isinstance(answer, bytes) for answer in answers)
-
-
-async def test_a_worker_that_waits_for_a_slow_event_loop_is_not_killed():
-    """The loop turns ten times a second. In each turn a part of the upload goes out, then a part of the answer in."""
-
-    with started(workers=1, timeout_s=0.5) as pool:
-        (worker,) = pool.processes().workers
-        answer = asyncio.ensure_future(pool.run(Upload(bytes(1_000_000)), thumbnail=True))
-        while not answer.done():
-            await asyncio.sleep(0)
-            until(lambda: state(*pool.processes().workers) in "SZ")
-            time.sleep(0.1)  # while the worker waits
-        assert worker_of(await answer) == worker
-        assert worker_of((await ask(pool, b"next"))[0]) == worker
-
-
-async def test_a_pause_of_the_machine_does_not_count():
-    """While this thread sleeps the event loop stands still, and so does a worker that is stopped."""
-
-    with started(workers=1, timeout_s=1.0) as pool:
-        (worker,) = pool.processes().workers
-        os.kill(worker, signal.SIGSTOP)
-        answer = asyncio.ensure_future(pool.run(Upload(b"x"), thumbnail=True))
-        for _ in range(10):  # until it has been sent
-            await asyncio.sleep(0)
-        time.sleep(1.5)
-        for _ in range(2):  # turns, in which what has become due is done
-            await asyncio.sleep(0)
-        os.kill(worker, signal.SIGCONT)
-        assert worker_of(await answer) == worker
 
 
 async def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed(single):
@@ -161,7 +151,7 @@ async def test_a_worker_that_was_killed_while_idle_is_replaced_unnoticed(single)
 @pytest.mark.parametrize("victim", [lambda now: now.workers[0], lambda now: now.fork_server], ids=["worker", "parent"])
 async def test_a_process_that_is_killed_from_outside_costs_what_is_in_work(single, victim):
     worker = worker_of((await ask(single, b"a"))[0])
-    answers = asyncio.ensure_future(ask(single, SPIN))
+    answers = asyncio.ensure_future(ask(single, claim(7000, 7000) + SPIN))
     await asyncio.to_thread(until, lambda: computes(worker))
     os.kill(victim(single.processes()), signal.SIGKILL)
     assert [type(answer) for answer in await answers] == [WorkerKilled]
@@ -191,9 +181,17 @@ async def test_requests_that_find_the_same_fork_server_ended_start_one_other():
         assert {parent(worker) for worker in workers} == {pool.processes().fork_server} != {before.fork_server}
 
 
+def test_a_worker_that_ends_before_its_first_image_ends_the_start():
+    with (
+        pytest.raises(ChildProcessError, match="no process can be"),
+        worker_pool.started(WithoutLimits(whoami)),
+    ):
+        pass
+
+
 @pytest.fixture
 def fork_server() -> Iterator[ForkServer]:
-    server = ForkServer(work=Saboteur(whoami), memory_bytes=2**29)
+    server = ForkServer(work=Saboteur(whoami), max_pixels=10**6)
     yield server
     server.stop()
 
@@ -288,13 +286,13 @@ async def test_an_image_that_claims_more_than_the_limit_waits_for_none_and_is_kn
 KILLED = """
 import asyncio, sys
 from app.images.upload import Upload
-from tests.support.saboteur import SPIN, Saboteur, whoami
+from tests.support.saboteur import SPIN, Saboteur, claim, whoami
 from tests.support.worker_pool import started
 async def main():
     fork_server, workers = pool.processes()
     print(fork_server, *workers, flush=True)
-    await pool.run(Upload(SPIN), thumbnail=False)
-with started(Saboteur(whoami), timeout_s=1000) as pool:
+    await pool.run(Upload(claim(7000, 7000) + SPIN), thumbnail=False)
+with started(Saboteur(whoami)) as pool:
     asyncio.run(main())
 """
 
