@@ -1,5 +1,6 @@
 """What the machine allows this process: cores, memory, open files and thread priorities."""
 
+import ctypes
 import os
 import re
 import resource
@@ -11,6 +12,7 @@ from pathlib import Path, PurePosixPath
 
 PROCESS = Path("/proc/self")
 PROCESSOR = Path("/proc/cpuinfo")
+_PR_SET_DUMPABLE = 4  # prctl(2)
 VERSION_2 = ""  # of control groups: all controllers are in one hierarchy without a name
 
 # When threads compete for the cores, the event loop goes first, then the model, then image processing.
@@ -25,6 +27,14 @@ def yield_by(niceness: int) -> None:
     if sys.platform == "linux":
         with suppress(OSError):  # as under a filter of system calls without setpriority
             os.nice(niceness)
+
+
+def hide_memory() -> None:
+    """Keep other processes of this user from what this one has in memory and had in its environment: keys, and the
+    store's password. A decoder that an image has taken over is such a process.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
 
 
 def processors() -> int:

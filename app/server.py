@@ -27,7 +27,7 @@ from pydantic import ValidationError
 from app.door.keys import open_keys
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
-from app.machine import allow_open_files
+from app.machine import allow_open_files, hide_memory
 from app.settings import Settings, take_away, unknown_variables, variable
 from app.telemetry.logs import configure
 from app.telemetry.start import start_log, told_if_slow
@@ -69,6 +69,7 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     try:
         with told_if_slow(), ExitStack() as undone:
             keys = open_keys(settings)
+            hide_memory()
             ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
             sockets = [undone.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
             start_log.info("loading libraries")

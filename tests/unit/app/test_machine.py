@@ -1,6 +1,7 @@
 """app/machine.py: what a control group allows, in both versions."""
 
 import os
+import subprocess
 import sys
 from unittest.mock import Mock
 
@@ -81,3 +82,30 @@ def test_memory_that_is_written_to_is_resident():
 def test_a_refused_priority_is_done_without(monkeypatch):
     monkeypatch.setattr(os, "nice", Mock(side_effect=PermissionError))
     machine.yield_by(5)
+
+
+PEEK = """
+import ctypes, os
+from app.machine import hide_memory
+if os.getuid() == 0:  # who may read everything
+    os.setgid(65534)
+    os.setuid(65534)
+ctypes.CDLL(None).prctl(4, 1)  # as a service begins
+HIDE
+service = os.getpid()
+if os.fork() == 0:
+    ctypes.CDLL(None).prctl(4, 1)  # as after the start of another program
+    try:
+        print(b"s3cret" in open(f"/proc/{service}/environ", "rb").read())
+    except PermissionError:
+        print("refused")
+else:
+    os.wait()
+"""
+
+
+@pytest.mark.parametrize(("hide", "found"), [("", "True"), ("hide_memory()", "refused")])
+def test_a_process_of_the_same_user_reads_no_environment(hide, found):
+    peek = [sys.executable, "-c", PEEK.replace("HIDE", hide)]
+    environment = {**os.environ, "VIT_API_KEYS": "s3cret"}
+    assert subprocess.run(peek, env=environment, capture_output=True, text=True).stdout.strip() == found
