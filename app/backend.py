@@ -22,7 +22,6 @@ from app.lifecycle import Lifecycle
 from app.machine import allowed_memory
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
-from app.telemetry.start import start_log
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class Backend:
         """
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
-        start_log.info("reading %s", settings.bundle)
+        log.info("reading %s", settings.bundle)
         self.bundle = load_bundle(settings.bundle)
         if settings.unfamiliar == "refuse" and not self.bundle.manifest.familiarity:
             raise CannotStart(f"VIT_UNFAMILIAR=refuse needs a bundle that knows its images, and {NO_IMAGES}")
@@ -57,7 +56,7 @@ class Backend:
             max_memory=allowed_memory() - self.intake.max_memory - of_store,
             wait=self._rest_is_loaded.wait,
         )
-        start_log.info("starting the processes that decode images")
+        log.info("starting the processes that decode images")
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.intake.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)

@@ -16,7 +16,6 @@ from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores, instructions
 from app.settings import Settings
-from app.telemetry.start import start_log
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ def open_model(
     Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for a device or an engine
     that does not work, and its subclass WrongAnswer when it does not compute the known answer of the bundle.
     """
-    start_log.info("checking the files of the bundle")
+    log.info("checking the files of the bundle")
     with ThreadPoolExecutor(1) as checker:
         checked = checker.submit(bundle.check_files)
         try:
@@ -66,7 +65,7 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
             with failures_as_device_errors("OpenVINO cannot run this bundle"):
                 if not find_spec("openvino"):
                     raise DeviceError("OpenVINO is not installed")
-                start_log.info("opening the model in OpenVINO")
+                log.info("opening the model in OpenVINO")
                 from app.inference.openvino import OpenVinoEngine  # each engine takes a moment to import, and memory
 
                 return on_cpu(OpenVinoEngine)
@@ -75,14 +74,14 @@ def _open(settings: Settings, bundle: Bundle, max_memory: float, wait: Callable[
                 raise
             log.warning("%s; ONNX Runtime is used instead", error)
     with failures_as_device_errors("ONNX Runtime cannot run this bundle"):
-        start_log.info("opening the model in ONNX Runtime")
+        log.info("opening the model in ONNX Runtime")
         from app.inference.onnxruntime import OnnxEngine
 
         return on_cpu(OnnxEngine)
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
-    start_log.info("opening the model on the GPU" if NVIDIA_DRIVER.exists() else "looking for a GPU")
+    log.info("opening the model on the GPU" if NVIDIA_DRIVER.exists() else "looking for a GPU")
     from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest
@@ -98,7 +97,7 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
         memory_bytes=settings.gpu_memory_bytes,
     )
     model = Model(engine=engine, known=KnownImage(manifest.known_answer, manifest.image.size), max_batch=max_batch)
-    start_log.info("recording the model's graphs, and asking each for the known answer")
+    log.info("recording the model's graphs, and asking each for the known answer")
     engine.warm_up(model)
     return model
 
@@ -134,6 +133,6 @@ def _on_cpu(
         weights=weights,
     )
     wait()
-    start_log.info("asking the model for the known answer, and measuring it")
+    log.info("asking the model for the known answer, and measuring it")
     model.warm_up(max_memory)
     return model
