@@ -110,12 +110,8 @@ class Settings(BaseSettings):
     """Memory for images and maps kept in this process, in bytes"""
     store_ttl_s: PositiveFloat = 900.0
     """How long images and maps are kept, in seconds"""
-    store_connect_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.2
-    """Longest wait for a new connection to Redis, TLS included, in seconds"""
-    store_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.15
-    """Longest wait for an answer of Redis, or for a free connection to it, in seconds"""
-    store_connections: PositiveInt = 16
-    """Largest number of connections to Redis"""
+    store_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.35
+    """Longest wait for an answer of Redis, in seconds, a new connection and TLS included"""
     thumbnail_px: Annotated[int, Field(ge=16, le=MAX_THUMBNAIL_PX)] = 640
     """Largest side, in pixels, of the thumbnail that maps are drawn on. A larger image is shrunk by a whole factor"""
     drain_delay_s: NonNegativeFloat = 5.0

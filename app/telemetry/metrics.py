@@ -77,7 +77,7 @@ class Metrics:
         self.images_queued = gauge("vit_images_queued", "Images waiting for a forward pass")
         self.images_in_progress = gauge("vit_images_in_progress", "Images in progress, waiting ones included")
         self.store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
-        for reason in ("full", "refused", "read-only"):
+        for reason in ("full", "refused"):
             self.store_failures.labels("put", reason)
         self.breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
         self.loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")

@@ -21,7 +21,6 @@ NO_ORIGINS = [
         ("max_batch", 513, "max_batch"),
         ("thumbnail_px", 2049, "thumbnail_px"),
         ("store_timeout_s", 10.1, "store_timeout_s"),
-        ("store_connect_timeout_s", 10.1, "store_connect_timeout_s"),
         ("gpu", -1, "gpu"),
         ("store_ttl_s", 0, "store_ttl_s"),
         ("store_ttl_s", "inf", "finite"),  # Redis takes none
