@@ -97,8 +97,11 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
     if not data:
         raise UnusableImage("The image is empty.")
     name = sniff(data)
-    if name == "JPEG" and scans_of(data) > MAX_SCANS:  # each may cost as much as a whole image, says libjpeg-turbo
+    scans = scans_of(data) if name == "JPEG" else 1
+    if scans > MAX_SCANS:  # each may cost as much as a whole image, says libjpeg-turbo
         raise UnusableImage(f"The JPEG has more than {MAX_SCANS} scans.")
+    if not scans:  # Pillow would look for one byte by byte
+        raise _broken(name)
     try:
         with PARSERS[name](BytesIO(data)) as image:
             _check_size(image.size, limits)
@@ -108,7 +111,7 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
     except Image.DecompressionBombError:
         raise _too_many_pixels(limits) from None
     except Exception:  # on broken files Pillow's parsers raise nearly every built-in exception
-        raise UnusableImage(f"This looks like {name} but cannot be decoded.") from None
+        raise _broken(name) from None
 
 
 def scans_of(jpeg: bytes) -> int:
@@ -133,6 +136,10 @@ def _check_size(size: tuple[int, int], limits: Limits) -> None:
         raise UnusableImage(f"A side of the image is longer than {MAX_SIDE} pixels.")
     if max(size) > limits.max_aspect_ratio * min(size):
         raise UnusableImage(f"The long side of the image is over {limits.max_aspect_ratio:g} times its short side.")
+
+
+def _broken(name: str) -> UnusableImage:
+    return UnusableImage(f"This looks like {name} but cannot be decoded.")
 
 
 def _too_many_pixels(limits: Limits) -> UnusableImage:
