@@ -50,17 +50,10 @@ class AvifImage(AvifImagePlugin.AvifImageFile):
         return access
 
 
-class JpegImage(JpegImagePlugin.JpegImageFile):
-    """JPEG by libjpeg-turbo. Pillow would read all of Exif for a resolution, and 130 kB of it may take 1.4 GB."""
-
-    def _read_dpi_from_exif(self) -> None:
-        pass
-
-
 # Pillow's own search for a parser is not used: it would try others, and it opens some JPEG files as MPO, with a parser
 # that reads metadata.
 PARSERS: dict[str, type[ImageFile.ImageFile]] = {
-    "JPEG": JpegImage,
+    "JPEG": JpegImagePlugin.JpegImageFile,
     "PNG": PngImagePlugin.PngImageFile,
     "WebP": WebpImagePlugin.WebPImageFile,
     "GIF": GifImagePlugin.GifImageFile,
