@@ -12,7 +12,7 @@ def orientation(exif: bytes) -> int:
     """1 to 8, numbered as in Exif 2.32, 4.6.4. It is 1, upright, where the tag is absent or broken.
 
     `exif` is a TIFF structure, with or without the marker that JPEG puts before it. Pillow's `getexif` would take
-    that of XMP too, which other libraries do not read.
+    that of XMP too.
     """
     exif = exif.removeprefix(_EXIF)
     if exif[:2] not in (b"II", b"MM"):
