@@ -164,10 +164,8 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     app.add_middleware(Door, settings=settings, keys=keys, cors=cors, admission=admission, model=bundle.digest)
     # Outside of the door, so that it counts refusals too.
     app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path, routes=routes)
-    for gauge in (metrics.images_queued, metrics.waiting_images):
-        gauge.set_function(lambda: backend.batcher.waiting)
-    for gauge in (metrics.images_in_progress, metrics.queue_images):
-        gauge.set_function(lambda: admission.images)
+    metrics.images_queued.set_function(lambda: backend.batcher.waiting)
+    metrics.images_in_progress.set_function(lambda: admission.images)
     metrics.expect(
         routes=((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods),
         labels=manifest.labels,

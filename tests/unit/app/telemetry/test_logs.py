@@ -1,7 +1,9 @@
 import json
 import logging
+import subprocess
 import sys
 from contextlib import contextmanager
+from queue import SimpleQueue
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,8 @@ from hypothesis import strategies as st
 from opentelemetry import context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from app.telemetry.logs import JsonFormatter, TextFormatter
+from app.telemetry import logs
+from app.telemetry.logs import DroppingHandler, JsonFormatter, TextFormatter
 from app.telemetry.request_state import RequestState, in_work
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -80,3 +83,32 @@ def test_no_client_can_start_a_line(formatter, text):
         with request(RequestState(request_id=text)):
             _, *rest = formatter.format(line).splitlines()
         assert all(line.startswith("    ") for line in rest)
+
+
+def test_lines_that_nothing_reads_are_dropped_and_counted(monkeypatch):
+    monkeypatch.setattr(logs, "MAX_WAITING", 2)
+    handler, logger = DroppingHandler(SimpleQueue()), logging.Logger("test")
+    logger.addHandler(handler)
+    for number in range(5):
+        logger.warning("%d", number)
+    assert handler.dropped == 3
+    assert [handler.queue.get().getMessage() for _ in range(2)] == ["0", "1"]
+
+
+LOGGING = """
+import logging, sys
+from app.telemetry.logs import configure
+
+configure("text", "info")
+for _ in range(9_000):
+    logging.info("x" * 999)
+print("logged", flush=True)
+"""
+
+
+def test_a_log_that_nothing_reads_holds_up_nobody_and_is_written_once_something_does():
+    """The lines are many times what a pipe holds."""
+    with subprocess.Popen([sys.executable, "-c", LOGGING], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"logged\n"
+        assert len(process.stderr.readlines()) == 9_000
+    assert process.returncode == 0
