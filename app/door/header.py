@@ -8,8 +8,7 @@ import time
 from starlette.requests import HTTPConnection
 
 from app.door.admission import Admission
-from app.door.paths import PROBES
-from app.errors import InvalidParameter, Overloaded
+from app.errors import InvalidParameter
 from app.telemetry.request_state import RequestState
 
 REQUEST_ID = "X-Request-ID"
@@ -40,14 +39,9 @@ def deadline(request: HTTPConnection, *, max_s: float) -> float:
 
 
 def check_room(request: HTTPConnection, state: RequestState, *, admission: Admission) -> None:
-    """Refuse new images that `admission` refuses, and everything on a crowded connection. Never refuse a probe.
+    """Refuse new images that `admission` refuses. Raises its refusal.
 
-    Raises Overloaded, or the refusal of `admission`.
+    A map of an image that was classified before costs little, and its client has waited once already.
     """
-    if request.scope["path"] in PROBES:
-        return
-    if state.crowded:
-        raise Overloaded("Too many connections are open. Send this request again in a moment.")
-    # A map of an image that was classified before costs little, and its client has waited once already.
     if request.scope["method"] == "POST" and (refusal := admission.refusal(deadline=state.deadline)):
         raise refusal

@@ -15,7 +15,6 @@ KEY = "request"  # in the state of an ASGI scope
 class RequestState:
     """Each layer that a request passes leaves here what the others need, from the socket inward."""
 
-    crowded: bool = False  # its connection came when too many others were at work
     arrived: bool = False  # all of its body is here, read or not
     refusal: ServiceError | None = None  # the client's answer, because its body was not valid HTTP
     stages: Stages = field(init=False)

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.server import MAX_CONNECTIONS
 from app.settings import Settings
 from tests.support.balancers import BALANCERS, nginx_file
 from tests.support.listener import keeping_posts
@@ -46,7 +47,7 @@ def test_a_balancer_waits_longer_than_a_request_takes():
 def test_connections_are_fewer_than_a_replica_takes_and_idle_ones_are_closed_by_the_balancer():
     (upstream,) = re.findall(r"upstream replicas \{.*?\}", NGINX, re.DOTALL)
     assert seconds(directive("keepalive_timeout", upstream)) < Settings().keep_alive_s
-    assert int(directive("maxconn", HAPROXY)) < Settings().max_connections
+    assert int(directive("maxconn", HAPROXY)) < MAX_CONNECTIONS
 
 
 def test_haproxy_notices_a_draining_replica_before_it_stops_listening():

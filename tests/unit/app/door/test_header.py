@@ -49,20 +49,17 @@ FULL, LATE, EMPTY = (admission(images=images) for images in (10, 8, 0))
 
 
 @pytest.mark.parametrize(
-    ("admission", "path", "method", "crowded", "has_room"),
+    ("admission", "path", "method", "has_room"),
     [
-        (EMPTY, "/classify", "POST", False, True),
-        (FULL, "/classify", "POST", False, False),
-        (LATE, "/classify", "POST", False, False),
-        (EMPTY, "/classify", "POST", True, False),
-        (FULL, "/attention/x/verify", "POST", False, False),
-        (FULL, "/attention/x", "GET", False, True),
-        (EMPTY, "/attention/x", "GET", True, False),
-        (FULL, "/livez", "GET", True, True),
-        (FULL, "/readyz", "GET", True, True),
+        (EMPTY, "/classify", "POST", True),
+        (FULL, "/classify", "POST", False),
+        (LATE, "/classify", "POST", False),
+        (FULL, "/attention/x/verify", "POST", False),
+        (FULL, "/attention/x", "GET", True),
+        (FULL, "/livez", "GET", True),
     ],
 )
-def test_maps_and_probes_need_no_room_and_others_are_refused(request_of, admission, path, method, crowded, has_room):
-    state = RequestState(crowded=crowded, deadline=time.monotonic() + 5)
+def test_maps_and_probes_need_no_room_and_others_are_refused(request_of, admission, path, method, has_room):
+    state = RequestState(deadline=time.monotonic() + 5)
     with nullcontext() if has_room else pytest.raises(Overloaded):
         check_room(request_of(path, method), state, admission=admission)

@@ -9,7 +9,6 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app.door.admission import Admission
-from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import ApiKeys
 from app.door.observation import Observation
@@ -47,7 +46,6 @@ def client(metrics) -> TestClient:
         Starlette(routes=routes),
         settings=Settings(root_path="/vit"),
         keys=ApiKeys({"secret": "team"}, metrics_port=0),
-        cors=Cors(()),
         admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()),
         model="a digest",
     )
