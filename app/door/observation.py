@@ -10,7 +10,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.door.paths import METRICS, PROBES, below, upload_route
+from app.door.paths import METRICS, PROBES, below
 from app.door.problems import UNANSWERED
 from app.telemetry.logs import access_log
 from app.telemetry.metrics import Metrics
@@ -83,8 +83,7 @@ class Observation:
     def _refused_route(self, scope: Scope) -> str:
         """Of a request that the door has refused before its route was known."""
         asked = {**scope, "path": below(self.root_path, scope["path"])}
-        found = (route.path for route in self.routes if route.matches(asked)[0] == Match.FULL)
-        return upload_route(asked["path"]) or next(found, "unmatched")
+        return next((route.path for route in self.routes if route.matches(asked)[0] != Match.NONE), "unmatched")
 
 
 def _trace_fields(scope: Scope) -> dict[str, str]:

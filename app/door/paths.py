@@ -1,6 +1,5 @@
-"""The paths of images and probes, which need no API key, which each port answers, and what is below VIT_ROOT_PATH."""
+"""The paths of probes, which need no API key, which each port answers, and what is below VIT_ROOT_PATH."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -16,10 +15,8 @@ PREDICT = "/predict"
 CLASSIFY = "/classify"
 EMBED = "/embed"
 ATTENTION = "/attention"
-UPLOADS = frozenset({HOME, PREDICT, CLASSIFY, EMBED, ATTENTION})
 INFER = "/v2/models/{name}/infer"
 INFER_VERSION = "/v2/models/{name}/versions/{version}/infer"
-_INFER = {route: re.compile(re.sub(r"\{\w+\}", "[^/]+", route)) for route in (INFER, INFER_VERSION)}
 PUBLIC = PROBES | {HOME, "/docs", "/openapi.json"}
 PUBLIC_FOLDERS = ("/page/", "/static-offline-docs/")
 
@@ -29,17 +26,15 @@ def is_public(method: str, path: str) -> bool:
     return method in ("GET", "HEAD") and (path in PUBLIC or path.startswith(PUBLIC_FOLDERS))
 
 
-def upload_route(path: str) -> str | None:
-    """The template of a path to which images are sent, else None."""
-    return path if path in UPLOADS else next((route for route in _INFER if _INFER[route].fullmatch(path)), None)
-
-
 def check_port(request: "HTTPConnection", *, metrics_port: int) -> None:
     """If metrics have a port of their own, that port answers metrics and probes only, and no other port has metrics.
 
-    Raises NotFound for a path that the request's port does not answer.
+    Raises NotFound for a path that the request's port does not answer, and for one with a control character: to
+    Starlette's routes /metrics with a line break behind it is /metrics.
     """
     path, port = request.scope["path"], request.scope["server"][1]
+    if not path.isprintable():
+        raise NotFound("There is nothing at this path.")
     if metrics_port and path not in PROBES and (port == metrics_port) != (path == METRICS):
         raise NotFound("There is nothing at this path.")
 

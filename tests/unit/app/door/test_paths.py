@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.paths import below, check_port, check_root_path, is_public, upload_route
+from app.door.paths import below, check_port, check_root_path, is_public
 from app.errors import CannotStart, NotFound
 
 PUBLIC = "/ /livez /readyz /health /v2/health/live /v2/health/ready /docs /openapi.json /page/main.js"
@@ -16,22 +16,6 @@ def test_only_probes_page_and_description_are_public(path):
 
 
 @pytest.mark.parametrize(
-    ("path", "route"),
-    [
-        ("/classify", "/classify"),
-        ("/", "/"),
-        ("/v2/models/a b/infer", "/v2/models/{name}/infer"),
-        ("/v2/models/a/versions/1/infer", "/v2/models/{name}/versions/{version}/infer"),
-        ("/v2/models/a/b/infer", None),
-        ("/v2/models/a/infer/", None),
-        ("/attention/x/verify", None),
-    ],
-)
-def test_routes_of_uploads(path, route):
-    assert upload_route(path) == route
-
-
-@pytest.mark.parametrize(
     ("port", "answered", "refused"),
     [(9000, "/metrics /livez /readyz", "/classify /"), (8000, "/livez /classify", "/metrics")],
 )
@@ -42,6 +26,13 @@ def test_a_metrics_port_answers_metrics_and_probes_only(request_of, port, answer
         with pytest.raises(NotFound):
             check_port(request_of(path, port=port), metrics_port=9000)
         check_port(request_of(path, port=port), metrics_port=0)
+
+
+@pytest.mark.parametrize("path", ["/metrics\n", "/livez\n", "/a\0b"])
+@pytest.mark.parametrize("metrics_port", [0, 9000])
+def test_a_path_with_a_control_character_is_answered_nowhere(request_of, path, metrics_port):
+    with pytest.raises(NotFound):
+        check_port(request_of(path), metrics_port=metrics_port)
 
 
 @given(root=st.sampled_from(["", "/a", "/a/b", "/b.a"]), path=st.text("ab.%/", max_size=6))
