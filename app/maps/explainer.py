@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -48,9 +49,10 @@ class Explainer:
     new_id: Callable[[], str]
     records: RecordFormat
     places: Places
-    run_timeout_s: float  # of a run; its callers may wait for less
+    run_timeout_s: float  # of a run; its first caller may wait for less
     metrics: Metrics
     _running: dict[str, asyncio.Task[Maps]] = field(default_factory=dict, init=False)
+    _waiting: Counter[str] = field(default_factory=Counter, init=False)  # callers of each run
 
     async def keep(self, image: Prepared, logits: npt.NDArray[np.floating], maps: Maps | None) -> str | None:
         """The id under which an image is kept, with its `maps` where they are made. None if it cannot be kept.
@@ -77,8 +79,8 @@ class Explainer:
     async def maps(self, id: str, kept: KeptImage, classes: Sequence[int], *, deadline: float, stages: Stages) -> Maps:
         """The maps of a kept image with evidence for `classes` (K): from the store, or made and kept there.
 
-        The run goes on when a caller leaves, or its `deadline` (seconds of time.monotonic) passes. Raises
-        DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
+        The run is cancelled when its last caller leaves, or the `deadline` of that (seconds of time.monotonic) passes.
+        Raises DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
         """
         key = _key(id, classes)
         with stages.time("store"):
@@ -87,14 +89,22 @@ class Explainer:
         if (running := self._running.get(key)) is None:
             running = self._running[key] = asyncio.create_task(self._make(key, kept, classes, deadline, stages))
             running.add_done_callback(partial(self._made, key))
-        # With shield, asyncio would report a run that fails after its last caller has left.
-        await asyncio.wait([running], timeout=deadline - time.monotonic())
+        self._waiting[key] += 1
+        try:
+            await asyncio.wait([running], timeout=deadline - time.monotonic())
+        finally:
+            self._waiting[key] -= 1
+            if not self._waiting[key]:
+                del self._waiting[key]
+                if not running.done():
+                    del self._running[key]  # whoever comes now needs a run of its own
+                    running.cancel()
         if not running.done():
             raise DeadlineExceeded
         return running.result()
 
     async def finish(self) -> None:
-        """Wait for the runs whose callers have left."""
+        """Wait for the runs whose callers are not answered yet."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _read(self, key: str, unpack: Callable[[bytes], T]) -> T | None:
@@ -122,8 +132,8 @@ class Explainer:
         return maps
 
     def _made(self, key: str, task: asyncio.Task[Maps]) -> None:
-        del self._running[key]
         if not task.cancelled():
+            del self._running[key]
             task.exception()  # so that asyncio does not report it
 
 

@@ -146,12 +146,11 @@ async def test_a_client_that_does_not_read_its_response_is_dropped(monkeypatch):
     await served(reading_nothing, Response(bytes(50_000_000)))  # which does not return before the connection is gone
 
 
-@pytest.mark.parametrize("length", [3, 10**7])
-async def test_an_early_answer_reaches_a_client_that_is_still_sending(length):
+async def test_an_early_answer_reaches_a_client_that_is_still_sending():
     """And not a reset. The server reads what the client sends before it closes."""
 
     async def client(reader, writer):
-        writer.write(b"no HTTP\r\n\r\n" + bytes(length))
+        writer.write(b"no HTTP\r\n\r\n" + bytes(10**7))
         writer.write_eof()
         answer = await reader.read()
         await leave(writer)
