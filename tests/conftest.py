@@ -117,7 +117,7 @@ def hang_up() -> Callable[..., int]:
         }  # fmt: skip
 
         async def receive():
-            return messages.pop(0) if messages else await asyncio.Event().wait()
+            return messages.pop(0) if len(messages) > 1 else messages[0]
 
         send = AsyncMock()
         asyncio.run(app(scope, receive, send))

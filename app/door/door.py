@@ -54,7 +54,8 @@ class Door:
             return
         state = RequestState.of(scope)
         root_path = self.settings.root_path
-        path = scope["path"] = below(root_path, scope["path"])
+        # Starlette's routes do not see a line break at the end: /metrics%0a is /metrics.
+        path = scope["path"] = below(root_path, scope["path"]).rstrip("\n")
         request = HTTPConnection(scope)
         state.request_id = request_id(request)
         body = Body(self._bodies, request, receive, stages=state.stages)

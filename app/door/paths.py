@@ -10,14 +10,7 @@ if TYPE_CHECKING:
 
 PROBES = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
 METRICS = "/metrics"
-HOME = "/"
-PREDICT = "/predict"
-CLASSIFY = "/classify"
-EMBED = "/embed"
-ATTENTION = "/attention"
-INFER = "/v2/models/{name}/infer"
-INFER_VERSION = "/v2/models/{name}/versions/{version}/infer"
-PUBLIC = PROBES | {HOME, "/docs", "/openapi.json"}
+PUBLIC = PROBES | {"/", "/docs", "/openapi.json"}
 PUBLIC_FOLDERS = ("/page/", "/static-offline-docs/")
 
 
@@ -29,12 +22,9 @@ def is_public(method: str, path: str) -> bool:
 def check_port(request: "HTTPConnection", *, metrics_port: int) -> None:
     """If metrics have a port of their own, that port answers metrics and probes only, and no other port has metrics.
 
-    Raises NotFound for a path that the request's port does not answer, and for one with a control character: to
-    Starlette's routes /metrics with a line break behind it is /metrics.
+    Raises NotFound for a path that the request's port does not answer.
     """
     path, port = request.scope["path"], request.scope["server"][1]
-    if not path.isprintable():
-        raise NotFound("There is nothing at this path.")
     if metrics_port and path not in PROBES and (port == metrics_port) != (path == METRICS):
         raise NotFound("There is nothing at this path.")
 

@@ -49,7 +49,7 @@ class Explainer:
     new_id: Callable[[], str]
     records: RecordFormat
     places: Places
-    run_timeout_s: float  # of a run; its first caller may wait for less
+    run_timeout_s: float  # of a run; its callers may wait for less
     metrics: Metrics
     _running: dict[str, asyncio.Task[Maps]] = field(default_factory=dict, init=False)
     _waiting: Counter[str] = field(default_factory=Counter, init=False)  # callers of each run
@@ -79,8 +79,8 @@ class Explainer:
     async def maps(self, id: str, kept: KeptImage, classes: Sequence[int], *, deadline: float, stages: Stages) -> Maps:
         """The maps of a kept image with evidence for `classes` (K): from the store, or made and kept there.
 
-        The run is cancelled when its last caller leaves, or the `deadline` of that (seconds of time.monotonic) passes.
-        Raises DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
+        The run goes on when a caller's `deadline` passes (seconds of time.monotonic), and is cancelled when its last
+        caller is. Raises DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
         """
         key = _key(id, classes)
         with stages.time("store"):
@@ -92,19 +92,18 @@ class Explainer:
         self._waiting[key] += 1
         try:
             await asyncio.wait([running], timeout=deadline - time.monotonic())
+        except asyncio.CancelledError:
+            if self._waiting[key] == 1 and running.cancel():
+                del self._running[key]  # whoever comes now needs a run of its own
+            raise
         finally:
-            self._waiting[key] -= 1
-            if not self._waiting[key]:
-                del self._waiting[key]
-                if not running.done():
-                    del self._running[key]  # whoever comes now needs a run of its own
-                    running.cancel()
+            self._waiting -= Counter([key])  # which leaves out what is 0
         if not running.done():
             raise DeadlineExceeded
         return running.result()
 
     async def finish(self) -> None:
-        """Wait for the runs whose callers are not answered yet."""
+        """Wait for the runs of callers whose deadline has passed."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _read(self, key: str, unpack: Callable[[bytes], T]) -> T | None:

@@ -197,6 +197,8 @@ def test_the_framework_gets_the_path_with_its_prefix(path):
         ("/vit/vit/livez", 8000, 401),
         ("/vit/model", 8000, 401),
         ("/vit/metrics", 8000, 404),
+        ("/vit/metrics\n", 8000, 404),
+        ("/metrics\n\n", 8000, 404),
         ("/vit/metrics", 9000, 200),
     ],
 )

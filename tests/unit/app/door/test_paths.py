@@ -28,13 +28,6 @@ def test_a_metrics_port_answers_metrics_and_probes_only(request_of, port, answer
         check_port(request_of(path, port=port), metrics_port=0)
 
 
-@pytest.mark.parametrize("path", ["/metrics\n", "/livez\n", "/a\0b"])
-@pytest.mark.parametrize("metrics_port", [0, 9000])
-def test_a_path_with_a_control_character_is_answered_nowhere(request_of, path, metrics_port):
-    with pytest.raises(NotFound):
-        check_port(request_of(path), metrics_port=metrics_port)
-
-
 @given(root=st.sampled_from(["", "/a", "/a/b", "/b.a"]), path=st.text("ab.%/", max_size=6))
 def test_with_the_prefix_the_rest_is_what_follows_and_without_it_the_path_stays(root, path):
     assert below(root, f"{root}/{path}") == f"/{path}"

@@ -148,12 +148,10 @@ async def test_a_run_that_nobody_waits_for_leaves_its_place_and_the_next_one_beg
         await asyncio.wait(leaves)
         await asyncio.sleep(0)
         assert bench.places.images == 0
-        with pytest.raises(DeadlineExceeded):
-            await bench.maps(id, within_s=0.01)
-        comes = bench.ask(id)  # while that run is being cancelled
-        await bench.begun(3)
+        comes = bench.ask(id)
+        await bench.begun(2)
     assert (await comes).classes.tolist() == list(LIKELY)
-    assert len(bench.batcher.runs) == 3
+    assert len(bench.batcher.runs) == 2
 
 
 async def test_a_failure_reaches_all_who_wait_is_no_news_for_others_and_the_next_one_asks_again(bench):
