@@ -167,7 +167,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     )
     app.add_middleware(Door, settings=settings, keys=keys, admission=admission, model=bundle.digest)
     # Outside of the door, so that it counts refusals too.
-    app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path, routes=routes)
+    app.add_middleware(Observation, metrics=metrics, routes=routes)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

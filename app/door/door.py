@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.door.admission import Admission
 from app.door.answer import Answer
 from app.door.body import Bodies, Body
-from app.door.header import check_room, deadline, request_id
+from app.door.header import deadline, request_id
 from app.door.keys import ApiKeys
 from app.door.paths import below, check_port
 from app.door.problems import respond_to
@@ -64,7 +64,9 @@ class Door:
             check_port(request, metrics_port=self.settings.metrics_port)
             state.key = self.keys.check(request)
             state.deadline = deadline(request, max_s=self.settings.request_timeout_s)
-            check_room(request, state, admission=self.admission)
+            # A map of an image that was classified before costs little, and its client has waited once already.
+            if scope["method"] == "POST" and (refusal := self.admission.refusal(deadline=state.deadline)):
+                raise refusal
             self._bodies.check(request)
             inner = {**scope, "root_path": root_path, "path": root_path + path}  # as ASGI has it
             # Files are small, and Starlette refuses ranges that are to be ignored (RFC 9110, 14.2), in plain text.

@@ -150,6 +150,11 @@ def test_refusals_in_their_order_read_no_byte_and_end_the_connection(port, guard
     assert problem["instance"] == f"urn:request:{fields['x-request-id']}"
 
 
+def test_maps_and_probes_need_no_room():
+    for path in ("/attention/x", "/livez"):
+        assert Guarded(full=True).ask(path, "GET")[0] == 200
+
+
 def test_the_connection_ends_where_the_body_has_not():
     assert "connection" not in Guarded(keys=("k",)).ask("/model", "GET")[1]
     assert Guarded(reads=False).ask("/elsewhere", body=b"x", content_length="1")[1]["connection"] == "close"
