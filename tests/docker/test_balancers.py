@@ -50,6 +50,7 @@ def test_connections_are_fewer_than_a_replica_takes_and_idle_ones_are_closed_by_
     (upstream,) = re.findall(r"upstream replicas \{.*?\}", NGINX, re.DOTALL)
     assert seconds(directive("keepalive_timeout", upstream)) < Settings().keep_alive_s
     assert int(directive("maxconn", HAPROXY)) < MAX_CONNECTIONS
+    assert int(directive("limit_conn clients")) == Settings().max_images_in_progress
 
 
 def test_haproxy_notices_a_draining_replica_before_it_stops_listening():
