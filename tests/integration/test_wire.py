@@ -90,7 +90,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_invalid_http_is_refused_and_the_connection_closed(server, name):
     data, status = BROKEN[name]
-    (answer,) = replies(server, data)
+    answer = ask(server, data)
     assert (answer.status, answer.headers["connection"]) == (status, "close")
     check_problem(answer)
 
