@@ -1,5 +1,6 @@
 """What every response has, whatever made it: header fields, and a line break after JSON."""
 
+import time
 from dataclasses import KW_ONLY, dataclass, field
 
 from starlette.requests import HTTPConnection
@@ -30,8 +31,8 @@ ID, DIGEST = REQUEST_ID.lower().encode(), MODEL_DIGEST.lower().encode()
 
 @dataclass
 class Answer:
-    """An answer on its way out: its header is finished, and JSON gets a line break at its end. Leaves its status in
-    `state`.
+    """An answer on its way out: its header is finished, and JSON gets a line break at its end. A client that still sends
+    gets all of it before its connection ends. Leaves its status in `state`.
     """
 
     onward: Send
@@ -61,6 +62,7 @@ class Answer:
                 message = {**message, "body": message.get("body", b"") + b"\n"}
             if self._closing:
                 await self.onward({**message, "more_body": True})
+                self.state.ended = time.perf_counter()
                 await self.body.drop_rest()
                 message = {"type": "http.response.body"}
         await self.onward(message)

@@ -53,7 +53,7 @@ class Observation:
             state.status, state.problem = 500, "internal-server-error"
             raise
         finally:
-            self._ended(scope, state, time.perf_counter() - stages.began)
+            self._ended(scope, state, (state.ended or time.perf_counter()) - stages.began)
             context.detach(traced)
             in_work.reset(in_log)
 

@@ -1,4 +1,6 @@
+import asyncio
 import logging
+from unittest.mock import AsyncMock
 
 import pytest
 from opentelemetry import trace
@@ -82,6 +84,20 @@ def test_a_request_without_a_key_is_counted_under_its_route_too(client, metrics)
         assert client.get(path, headers={"X-API-Key": "wrong"}).status_code == 401
     assert requests(metrics, route="/things/{id}", status="401") == 2
     assert requests(metrics, route="unmatched", status="401") == 2
+
+
+def test_the_time_in_which_the_rest_of_a_request_is_dropped_does_not_count(client, metrics, monkeypatch):
+    monkeypatch.setattr("app.door.body.LINGER_S", 0.5)
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    scope = {"type": "http", "method": "POST", "path": "/things/1", "server": ("t", 80)}
+    scope["headers"] = [(b"content-length", b"9")]
+    asyncio.run(client.app(scope, receive, AsyncMock()))  # without a key
+    found = {"route": "/things/{id}"}
+    assert metrics.registry.get_sample_value("vit_request_seconds_count", found) == 1
+    assert metrics.registry.get_sample_value("vit_request_seconds_sum", found) < 0.5
 
 
 def test_stages_are_in_server_timing_and_the_metrics(client, metrics):
