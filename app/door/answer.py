@@ -31,8 +31,8 @@ ID, DIGEST = REQUEST_ID.lower().encode(), MODEL_DIGEST.lower().encode()
 
 @dataclass
 class Answer:
-    """An answer on its way out: its header is finished, and JSON gets a line break at its end. A client that still sends
-    gets all of it before its connection ends. Leaves its status in `state`.
+    """An answer on its way out: its header is finished, and JSON gets a line break at its end. A client that still
+    sends gets all of it before its connection ends. Leaves its status in `state`.
     """
 
     onward: Send
