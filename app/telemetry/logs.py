@@ -30,6 +30,8 @@ def configure(format: Literal["text", "json"], level: str) -> None:
     listener = QueueListener(handler.queue, logging.StreamHandler())
     listener.start()
     atexit.register(listener.stop)
+    for reader in ("opentelemetry.trace", "opentelemetry.baggage"):  # their warnings repeat fields of a request
+        logging.getLogger(reader).setLevel(logging.ERROR)
 
 
 def dropped_lines() -> int:

@@ -4,11 +4,13 @@ import subprocess
 import sys
 from contextlib import contextmanager
 from queue import SimpleQueue
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import context
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from app.telemetry import logs
@@ -112,3 +114,12 @@ def test_a_log_that_nothing_reads_holds_up_nobody_and_is_written_once_something_
         assert process.stdout.readline() == b"logged\n"
         assert len(process.stderr.readlines()) == 9_000
     assert process.returncode == 0
+
+
+def test_no_warning_repeats_what_a_client_sent(caplog, monkeypatch):
+    monkeypatch.setattr(logs, "QueueListener", Mock())
+    logs.configure("text", "info")
+    fields = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "any text", "baggage": "any text"}
+    for reader in (TraceContextTextMapPropagator(), W3CBaggagePropagator()):
+        reader.extract(fields)
+    assert caplog.records == []
