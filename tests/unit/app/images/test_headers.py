@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import Limits, opened
-from app.images.headers import size_in_header
+from app.images.headers import UNKNOWN, size_in_header
 from app.images.upload import Upload
 from tests.catalogue.every import CASES
 
@@ -34,7 +34,7 @@ def test_every_size_in_the_catalogue_is_that_of_pillow(name):
         of_pillow = image.size
         if kind == "TIFF":  # which Pillow turns as its orientation asks
             size, of_pillow = max(size, size[::-1]), max(of_pillow, of_pillow[::-1])
-    assert of_pillow in (size, None)
+    assert of_pillow in (size, None) or (size == UNKNOWN and CASES[name].statuses == {422})
 
 
 @given(st.sampled_from(BEGINNINGS), st.binary(max_size=2000), st.integers(0, 300))
