@@ -24,7 +24,7 @@ from model.checkpoints.families.timm_likeness import need_architecture
 from model.checkpoints.families.timm_network import final_norm, network
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
-from model.checkpoints.labels import by_index
+from model.checkpoints.label_files import by_index
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, pair
 

@@ -7,12 +7,15 @@ import re
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm import IMAGENETS
 from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.imagenet import names_of, version_of
-from model.checkpoints.labels import Labels, choose, read
+from model.checkpoints.label_files import read
+from model.checkpoints.labels import Labels, choose
 from model.checkpoints.load import describe_checkpoint
 from tests.support.altered import GOLDEN, google_file, hub_folder, ones, stated
 
@@ -109,11 +112,76 @@ def test_wordnet_ids_become_names_and_are_kept(tmp_path):
         ("x.csv", 'Label\ncat\n"dog, hound"\nnewt\n'),
         ("x.csv", 'file,label\na,cat\nb,"dog, hound"\nc,newt\n'),
         ("x.csv", 'id,label,size\n1,cat,2\n2,"dog, hound",0\n3,newt,0\n'),
+        ("x.csv", 'label, class_id\nnewt, 2.0\n"dog, hound", 1.0\ncat, 0.0\n'),
+        ("x.csv", 'name,label\nnewt,2\n"dog, hound",1\ncat,0\n'),
+        ("x.yaml", "path: x\nnc: 3\nnames:\n  0: cat\n  1: dog, hound\n  2: newt\n"),
+        ("x.txt", "nc: 3\nnames: [cat, 'dog, hound', newt]\n"),
+        ("x.yml", "- cat\n- dog, hound\n- newt\n"),
+        ("x.txt", "{0: 'cat',\n 1: \"dog, hound\",\n 2: 'newt'}"),
+        ("x.txt", "- cat\n- dog, hound\n- newt\n"),
+        ("x.txt", "'cat',\n'dog, hound',\n'newt'"),
+        ("x.json", '{"id2label": {"0": "cat", "1": "dog, hound", "2": "newt"}, "hidden_size": 3}'),
+        (
+            "x.json",
+            '{"categories": [{"id": 3, "name": "cat"}, {"id": 5, "name": "dog, hound"}, {"id": 9, "name": "newt"}]}',
+        ),
     ],
 )
 def test_files_with_labels(tmp_path, name, text):
     (tmp_path / name).write_bytes(text.encode())
     assert read(tmp_path / name) == ("cat", "dog, hound", "newt")
+
+
+FORMS = [
+    "{i} {n}",
+    "{i}\t{n}",
+    "{i}: {n}",
+    "{i},{n}",
+    "{i};{n}",
+    "{i} = {n}",
+    "{i} - {n}",
+    "{i}: '{n}',",
+    "({i}) {n}",
+    "{i}. {n}",
+]
+FORMS += [
+    "{n} {i}",
+    "{n}\t{i}",
+    "{n}: {i}",
+    "{n},{i}",
+    "{n};{i}",
+    "{n}={i}",
+    "{n} -> {i}",
+    "'{n}': {i},",
+    "{n} ({i})",
+    "- {n}: {i}",
+]
+FORMS += ["{i}.0 {n}", "{n},{i}.0", '"{i}","{n}"', '"{n}" "{i}"', "class {i}: {n}", "<{i}>{n}</{i}>"]
+
+
+def plain(line):
+    """Without the marks around a name."""
+    return "".join(filter(str.isalnum, line))
+
+
+@given(
+    names=st.lists(st.from_regex(r"[a-z0-9]+((, | |-|'|_|,|: )[a-z0-9]+)?", fullmatch=True), min_size=2, unique=True),
+    form=st.sampled_from(FORMS),
+    first=st.integers(0, 1),
+    shuffle=st.randoms(use_true_random=False),
+)
+@settings(deadline=None)
+def test_numbered_lines_in_any_order_are_read_right_or_refused(names, form, first, shuffle, tmp_path_factory):
+    lines = [form.format(i=i, n=name) for i, name in enumerate(names, start=first)]
+    shuffle.shuffle(lines)
+    path = tmp_path_factory.getbasetemp() / "names.txt"
+    path.write_text("\n".join(lines))
+    try:
+        found = read(path)
+    except CheckpointError:
+        return
+    right = [{plain(name), plain(form.format(i=i, n=name))} for i, name in enumerate(names, start=first)]
+    assert all(plain(label) in either for label, either in zip(found, right, strict=True)), (lines, found)
 
 
 def test_labels_that_are_numbers_have_the_index_that_torchvision_gives_their_folders(tmp_path):
@@ -160,8 +228,24 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
             b"index,label\n0,great white shark, man-eater\n",
             "line 2 has more cells than the first line. A name",
         ),
-        ("x.csv", b"id,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column id in them"),
+        ("x.csv", b"rank,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column rank in them"),
+        ("x.csv", b"id,label\n2,dog\n1,cat\n", "not in the order of the column id in them"),
+        ("x.csv", b"id,label\n1,dog\n,cat\n", "the column id has '' in place of a number"),
+        ("x.csv", b"id,class,label\n1,0,dog\n0,1,cat\n", "its columns of indices differ"),
         ("x.txt", b"2 dog\n1 cat\n", "not in the order of numbers in them"),
+        ("x.txt", b"dog: 5\ncat: 3\n", "not in the order of numbers in them"),
+        ("x.txt", b"the 1st dog\nthe 0th cat\n", "not in the order of numbers in them"),
+        ("x.txt", b"0 R 1\n1 R 0\n", "its lines have two numbers each"),
+        ("x.txt", b"n02119789 1 kit_fox\nn02100735 2 English_setter\n", "in the order of their WordNet ids"),
+        ("x.yaml", b"path: x\nnc: 2\ntrain: a\n", "'x' is not an index"),
+        ("x.yaml", b"names: [cat, no]", "False is not a label: write it in quotes"),
+        ("x.yaml", b"names: [cat", "expected ',' or"),
+        (
+            "x.json",
+            b'{"id": 0, "name": "cat"}\n{"id": 1, "name": "dog"}\n',
+            "it has several values, one after the other",
+        ),
+        ("x.json", b'{"names": ["cat", "dog"], "classes": ["dog", "cat"]}', "names of it and classes of it differ"),
         ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
         ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
         ("x.json", b'{"cat": Infinity}', "inf is not an index"),
