@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 DEEPEST = 3  # dictionaries around them, as meta.dataset_meta.classes of mmpretrain has two
@@ -12,12 +13,19 @@ KEY = re.compile(  # without underscores, in lower case
     f"{LABEL}(names?|list|map)|classes|labels|categories|names"
     f"|{LABEL}(to|2)(idx|id|index)|(idx|id|i|index)(to|2){LABEL}(s|names?)?"
 )
+STEMS = ("labels", "classes", "class_names", "label_names", "class_to_idx", "idx_to_class", "label_map", "id2label")
+FILES = tuple(f"{stem}{suffix}" for stem in (*STEMS, "names") for suffix in (".txt", ".json"))
 PLAIN = (bool, int, float, type(None))
 
 
 def found_in(content: Any, *, of: str) -> dict[str, Any]:
     """What may be names of classes, by where it stands, such as "meta.CLASSES of the file"."""
     return {f"{'.'.join(where)} of {of}": value for where, value in _found(content, ())}
+
+
+def files_in(folder: Path) -> dict[str, Path]:
+    """Files that may have names of classes, by name."""
+    return {name: path for name in FILES if (path := folder / name).is_file()}
 
 
 def _found(content: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:

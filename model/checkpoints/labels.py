@@ -32,9 +32,10 @@ def choose(
     """The labels of a model with so many classes.
 
     `own` are those that the checkpoint has; `dataset` says where it names the ImageNet that it was trained on. `given`
-    is a file, or "none" to number the classes. `beside` is what else may name the classes, by where it stands: it is
-    taken if it can be read and names all classes, and otherwise no other names are.
-    Raises CheckpointError for names that cannot be read, and for another number of names than of classes.
+    is a file, or "none" to number the classes. `beside` is what else may name the classes, by where it stands: a file,
+    or an object. It is taken if it can be read and names all classes, and otherwise no guessed names are.
+    Raises CheckpointError for names that cannot be read, for another number of names than of classes, and for two that
+    differ; of one file, the names that its library reads count.
     """
     if given == NONE:
         return _numbered(classes, "numbered, set by hand")
@@ -51,12 +52,17 @@ def choose(
         raise CheckpointError(
             f"{own.origin} has {len(own.names):,} labels, the model has {classes:,} classes: {NAME_OR_NUMBER}"
         )
-    if own.names:
-        return own if own.wordnet else _readable(own.names, own.origin)
     others = {where: _read_beside(value) for where, value in beside.items()}
     others = {where: names for where, names in others.items() if not _made_up(names)}
     fitting = {where: names for where, names in others.items() if len(names) == classes}
-    if len({*fitting.values()}) == 1:
+    if own.names:
+        elsewhere = {where: names for where, names in fitting.items() if not where.endswith(f" of {own.origin}")}
+        fitting = {own.origin: own.names} | {w: names for w, names in elsewhere.items() if names != own.wordnet}
+    if len({*fitting.values()}) > 1:
+        raise CheckpointError(f"the names of the classes differ in {first_few([*fitting])}: {NAME_OR_NUMBER}")
+    if own.names:
+        return own if own.wordnet else _readable(own.names, own.origin)
+    if fitting:
         return _readable(*next((names, where) for where, names in fitting.items()))
     if others:
         return _numbered(classes, f"numbered, as {first_few([*others])} cannot be read as their names")._replace(
@@ -84,11 +90,11 @@ def check_prompts(prompts: Iterable[str]) -> None:
 def _read_beside(names: Any) -> tuple[str, ...]:
     """None where they cannot be read."""
     try:
-        read = names_in(names)
-        none_empty(read)
-    except (ValueError, TypeError):
+        found = read(names) if isinstance(names, Path) else names_in(names)
+        none_empty(found)
+    except (CheckpointError, ValueError, TypeError):
         return ()
-    return read
+    return found
 
 
 def numbered(classes: int) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def _open_shards(listing: Path) -> Weights:
     about = read_json(listing).get("metadata")
     if isinstance(about, dict):
         metadata |= {key: value for key, value in about.items() if isinstance(value, str)}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return _of_safetensors(tensors, metadata)
 
 
 def _open_safetensors(path: Path) -> Weights:
@@ -125,8 +125,12 @@ def _open_safetensors(path: Path) -> Weights:
     for key in file.keys():  # noqa: SIM118 - safe_open is not a mapping
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
-    metadata = file.metadata() or {}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return _of_safetensors(tensors, file.metadata() or {})
+
+
+def _of_safetensors(tensors: dict[str, Stored], metadata: dict[str, str]) -> Weights:
+    names = found_in(metadata, of="the metadata")
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata, names=names)
 
 
 def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm import IMAGENETS
@@ -283,6 +284,10 @@ INDICES = {name: i for i, name in enumerate(BIRDS)}
         ("meta.CLASSES", {"meta": {"CLASSES": tuple(BIRDS)}}),
         ("hyper_parameters.class_names", {"hyper_parameters": {"class_names": BIRDS}, "categories": BIRDS}),
         ("args.classes", {"args": argparse.Namespace(classes=BIRDS)}),
+        ("args.classes", {"args": argparse.Namespace(classes=",".join(BIRDS))}),
+        ("label_map", {"label_map": INDICES}),
+        ("names", {"names": dict(enumerate(BIRDS))}),
+        ("idx_to_labels", {"idx_to_labels": dict(enumerate(BIRDS))}),
     ],
 )
 def test_names_of_classes_beside_the_weights_are_read(tmp_path, where, beside):
@@ -300,13 +305,45 @@ def test_names_of_classes_beside_the_weights_are_read(tmp_path, where, beside):
         ("classes", {"classes": np.array(BIRDS)}),
         ("class_names", {"class_names": BIRDS[:-1]}),
         ("class_names", {"class_names": [*BIRDS[:-1], " "]}),
-        ("class_names of the file, classes", {"class_names": BIRDS, "classes": BIRDS[::-1]}),
     ],
 )
 def test_classes_with_names_that_cannot_be_read_are_not_those_of_imagenet(tmp_path, where, beside):
     described = names_beside(tmp_path, beside)
     assert described.labels[:2] == ("class 0", "class 1")
     assert f"may have names of its own, in {where} of the file. --labels FILE" in described.labels_advice
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("metadata", json.dumps(BIRDS)),
+        ("labels.txt", "\n".join(BIRDS)),
+        ("class_names.json", json.dumps(BIRDS)),
+        ("class_to_idx.json", json.dumps(INDICES)),
+        ("config.json", {"id2label": dict(enumerate(BIRDS))}),
+        ("config.json", {"classes": BIRDS}),
+    ],
+)
+def test_names_beside_the_weights_of_a_folder(tmp_path, file, content):
+    folder = hub_folder("timm-plain", **(content if file == "config.json" else {}))(tmp_path, 1000)
+    if file == "metadata":
+        weights = folder / "model.safetensors"
+        save_file({name: tensor.clone() for name, tensor in load_file(weights).items()}, weights, {"classes": content})
+    elif file != "config.json":
+        (folder / file).write_text(content)
+    described = describe_checkpoint(folder, overrides=stated("timm-plain"))
+    assert described.labels == tuple(BIRDS)
+    assert described.labels_from.endswith(file)
+
+
+def test_names_that_differ_are_asked_for(tmp_path):
+    with pytest.raises(CheckpointError, match="differ in class_names of the file, classes of the file: --labels FILE"):
+        names_beside(tmp_path, {"class_names": BIRDS, "classes": BIRDS[::-1]})
+    own = Labels(("golden retriever", "tench"), "config.json", ("n02099601", "n01440764"))
+    beside = {"label2id of config.json": ["x", "y"], "labels.txt": ["n02099601", "n01440764"]}
+    assert choose(2, own, dataset="", given=None, beside=beside) == own
+    with pytest.raises(CheckpointError, match=r"differ in config\.json, labels\.txt: --labels FILE"):
+        choose(2, own, dataset="", given=None, beside={"labels.txt": ["tench", "golden retriever"]})
 
 
 @pytest.mark.parametrize(
