@@ -96,6 +96,8 @@ def _open_shards(listing: Path) -> Weights:
     metadata: dict[str, str] = {}
     for name in sorted({*listed.values()}):
         shard = listing.parent / name
+        if name.endswith(INDEX):  # they could list each other without an end
+            raise CheckpointError(f"{listing.name} lists {name!r}, which is no file with weights but another list")
         if not os.path.isfile(shard):  # noqa: PTH113 (False too for what cannot be a name, and links in a circle)
             raise CheckpointError(f"{listing.name} lists {name!r}, which is not in its folder")
         # Files may be links: in the Hugging Face Hub's cache all are.
