@@ -123,6 +123,11 @@ class Source:
         if no_weights := foreign.of_tensors(self.file.name, types, self.json):
             raise CheckpointError(no_weights)
         for name, stored in self._stored.items():
+            if PROJECTION.fullmatch(name) and len(stored.shape) == 5:
+                raise CheckpointError(
+                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}: it projects patches "
+                    "of several images at once, as of a video, which is not supported"
+                )
             if PROJECTION.fullmatch(name) and (order := _order(stored.shape)):
                 raise CheckpointError(
                     f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}, whose axes are in "

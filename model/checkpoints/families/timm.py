@@ -229,6 +229,8 @@ def _labels(
     """
     names = config.get("label_names") or stated.get("label_names") or stated.get("labels") or ()
     words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
+    if not isinstance(words, dict):
+        return (), (), f"config.json's label_descriptions are {type(words).__name__}, not an object of names and texts"
     if isinstance(names, dict):
         names = {str(i): f"class {i}" for i in range(num_classes)} | names
     try:
