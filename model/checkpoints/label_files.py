@@ -37,9 +37,9 @@ def read(path: Path) -> tuple[str, ...]:
     The content is one label per line; or JSON, a literal of Python or YAML: a list, an object of indices and labels
     either way round, or one with such names in it; or, in a file that ends in .csv, a table with a column `label`.
     """
+    if path.exists() and not path.is_file():  # a FIFO would never end
+        raise CheckpointError(f"{path} cannot be read as labels: it is not a file")
     try:
-        if path.exists() and not path.is_file():  # a FIFO would never end
-            raise ValueError("it is not a file")
         names = _parsed(path.read_text(encoding="utf-8-sig"), path.suffix.lower())
         none_empty(names)
     except (OSError, UnicodeDecodeError) as error:

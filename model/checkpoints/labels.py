@@ -1,5 +1,6 @@
 """Names of the classes: a person's file, else the checkpoint's own, else those of the ImageNet with as many classes."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -78,7 +79,9 @@ def choose(
 
 def from_file(path: Path) -> Labels:
     """The labels in a file, WordNet ids as names. Raises CheckpointError for a file that cannot be read."""
-    return _readable(read(path), path.name)
+    labels = _readable(read(path), path.name)
+    twice = [name for name, count in Counter(labels.names).items() if count > 1]
+    return labels._replace(advice=f"Several classes are called {first_few(twice)}." if twice else "")
 
 
 def check_prompts(prompts: Iterable[str]) -> None:

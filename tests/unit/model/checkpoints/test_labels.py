@@ -32,6 +32,9 @@ def test_a_guess_of_the_classes_can_be_refused_or_replaced(tmp_path):
     file.write_text("".join(f"thing {i}\n" for i in range(1000)))
     mine = describe_checkpoint(path, labels=str(file))
     assert (mine.labels[207], mine.wordnet, mine.labels_from) == ("thing 207", (), "mine.txt")
+    assert mine.labels_advice == ""
+    file.write_text("owl\n" * 2 + "".join(f"thing {i}\n" for i in range(998)))
+    assert describe_checkpoint(path, labels=str(file)).labels_advice == "Several classes are called owl."
     file.write_text("cat\ndog\n")
     with pytest.raises(CheckpointError, match=r"^mine\.txt has 2 labels, the model has 1,000 classes$"):
         describe_checkpoint(path, labels=str(file))
