@@ -149,7 +149,7 @@ def _check_runs(lines: Sequence[str]) -> None:
 
 def _of_synsets(ids: Sequence[str], others: Sequence[str]) -> Sequence[str]:
     """Ids, or what stands beside them if they are not known."""
-    if any(others) and [*ids] != sorted(ids):  # such as ImageNet's devkit, whose order no library of PyTorch has
+    if any(others) and [*ids] != sorted({*ids}):  # such as ImageNet's devkit, whose order no library of PyTorch has
         raise ValueError(f"its lines are not in the order of their WordNet ids. {WAY_OUT}")
     return ids if names_of(ids) or not all(others) else _from_lines(others)
 
