@@ -57,12 +57,8 @@ def _has_names(value: Any) -> bool:
     """Whether there is text in it, which a list of numbers and a state dict do not have."""
     if isinstance(value, Mapping):
         parts = [*value, *value.values()]
-        return any(isinstance(one, str) for one in parts) and not any(_is_nested(one) for one in parts)
+        nested = any(isinstance(one, Mapping) or hasattr(one, "dtype") for one in parts)  # dictionaries and tensors
+        return any(isinstance(one, str) for one in parts) and not nested
     if isinstance(value, list | tuple):
         return any(isinstance(one, str) or (isinstance(one, Mapping) and _has_names(one)) for one in value)
     return not isinstance(value, PLAIN) and not hasattr(value, "dtype")  # an array of NumPy, which is not read
-
-
-def _is_nested(one: Any) -> bool:
-    """Whether it is a dictionary or a tensor."""
-    return isinstance(one, Mapping) or hasattr(one, "dtype")

@@ -125,7 +125,7 @@ def _from_lines(lines: Sequence[str]) -> Sequence[str]:
     found = []
     for form in OF_LINES:
         matches = [match for line in lines if (match := form.fullmatch(line))]
-        names = [_unquoted(match["name"]) for match in matches]
+        names = _unquoted([match["name"] for match in matches])
         if len(matches) < len(lines) or len(set(names)) == 1 < len(names):  # a part of the names, as in "thing 0"
             continue
         ordered = _ordered("numbers", [int(match["number"]) for match in matches], names, sure=True)
@@ -135,7 +135,7 @@ def _from_lines(lines: Sequence[str]) -> Sequence[str]:
         raise ValueError(f"its lines have two numbers each. {WAY_OUT}")
     if not found:
         _check_runs(lines)
-    return found[0] if found else [*map(_unquoted, lines)]
+    return found[0] if found else _unquoted(lines)
 
 
 def _check_runs(lines: Sequence[str]) -> None:
@@ -176,34 +176,31 @@ def _of_table(cells: Mapping[str, Sequence[str]]) -> Sequence[str]:
     called = [name for name in NAMES if name in cells]
     chosen = next((name for name in called if None in numbers[name]), called[0])
     found = []
-    for name, column in numbers.items():
-        sure = bool(INDEX.fullmatch(name))
-        if name == chosen:
-            continue
-        if sure and None in column and any(number is not None for number in column):
-            raise ValueError(f"the column {name} has {cells[name][column.index(None)]!r} in place of a number")
-        if None not in column:
-            ordered = _ordered(f"the column {name}", column, cells[chosen], sure=sure)
+    for name in cells.keys() - {chosen}:
+        sure, whole = bool(INDEX.fullmatch(name)), [number for number in numbers[name] if number is not None]
+        if len(whole) == len(cells[name]):
+            ordered = _ordered(f"the column {name}", whole, cells[chosen], sure=sure)
             found += [ordered] if sure and ordered is not None else []
+        elif sure and whole:
+            raise ValueError(f"the column {name} has {cells[name][numbers[name].index(None)]!r} in place of a number")
     if len({*map(tuple, found)}) > 1:
         raise ValueError(f"its columns of indices differ. {WAY_OUT}")
     return found[0] if found else cells[chosen]
 
 
-def _ordered(what: str, numbers: Sequence[int | None], names: Sequence[str], *, sure: bool) -> Sequence[str] | None:
+def _ordered(what: str, numbers: Sequence[int], names: Sequence[str], *, sure: bool) -> Sequence[str] | None:
     """Names in the order of numbers that count them, or None if these do not.
 
     Raises ValueError if the numbers may be indices and the names are in another order: if they are `sure` to be
     indices, unless they count from 0; else if they count from 0 or 1.
     """
-    indices = [number for number in numbers if number is not None]
-    least = min(indices, default=0)
-    counts = least in (0, 1) and sorted(indices) == [*range(least, least + len(names))]
-    if indices == sorted(indices):
+    least = min(numbers, default=0)
+    counts = least in (0, 1) and sorted(numbers) == [*range(least, least + len(names))]
+    if [*numbers] == sorted(numbers):
         return names if counts else None
     if counts and sure and least == 0:
-        return [name for _, name in sorted(zip(indices, names, strict=True))]
-    if counts or (sure and (len({*indices}) == len(names) or max(indices) <= len(names))):
+        return [name for _, name in sorted(zip(numbers, names, strict=True))]
+    if counts or (sure and (len({*numbers}) == len(names) or max(numbers) <= len(names))):
         raise ValueError(f"its lines are not in the order of {what} in them. {WAY_OUT}")
     return None
 
@@ -257,6 +254,10 @@ def _number(text: str) -> int | None:
     return int(match[1]) if match else None
 
 
-def _unquoted(name: str) -> str:
-    match = re.fullmatch(r"(['\"])(.*)\1", name)
-    return match[2] if match and match[1] not in match[2] else name
+def _unquoted(names: Sequence[str]) -> Sequence[str]:
+    quoted = [re.fullmatch(r"(['\"])(.*)\1", name) for name in names]
+    whole = all(quoted)
+    return [
+        match[2] if match and (whole or match[1] not in match[2]) else name
+        for name, match in zip(names, quoted, strict=True)
+    ]
