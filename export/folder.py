@@ -107,9 +107,12 @@ def _part(folder: Path, checkpoint: Checkpoint) -> Path:
     names = [path.name for path in folders_in(folder)]
     if not checkpoint.labels or folder_labels(names, checkpoint.labels, checkpoint.wordnet):
         return folder
-    if not (parts := parts_of(folder, labelled=True)):
+    parts = None
+    with suppress(ValueError):  # images without labels are enough here
+        parts = parts_of(folder, labelled=True)
+    part = parts and (parts.held_out or parts.train)
+    if not (parts and part and folders_in(folder / part)):
         return folder
-    part = parts.held_out or parts.train
     others = sorted({parts.train, *parts.flat, *parts.others} - {part})
     warn(f"--pictures {folder}: {part} is read" + (f", and not {first_few(others)}" if others else ""))
     return folder / part

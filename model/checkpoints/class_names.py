@@ -13,8 +13,8 @@ KEY = re.compile(  # without underscores, in lower case
     f"{LABEL}(names?|list|map)|classes|labels|categories|names"
     f"|{LABEL}(to|2)(idx|id|index)|(idx|id|i|index)(to|2){LABEL}(s|names?)?"
 )
-STEMS = ("labels", "classes", "class_names", "label_names", "class_to_idx", "idx_to_class", "label_map", "id2label")
-FILES = tuple(f"{stem}{suffix}" for stem in (*STEMS, "names") for suffix in (".txt", ".json"))
+STEMS = "labels classes names class_names label_names class_to_idx idx_to_class label_map id2label"
+FILES = tuple(f"{stem}{suffix}" for stem in STEMS.split() for suffix in (".txt", ".json"))
 PLAIN = (bool, int, float, type(None))
 
 
