@@ -109,8 +109,6 @@ def export(options: argparse.Namespace) -> None:
         tell(checkpoint.advice)
     if images:
         tell(f"Images: {images.summary}.")
-        if images.unlabelled:
-            tell(f"They have no labels, as {images.unlabelled}.")
     for sentence in measured(manifest):
         tell(sentence)
     if complaint := other_engine(options.out, manifest):

@@ -21,6 +21,7 @@ from export.folder_labels import BY_NUMBER, folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
 from export.messages import warn
+from export.parts import folders_in, parts_of
 from export.place import check_pictures
 from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint, first_few
@@ -42,10 +43,12 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     order: both are the same each time. A file that cannot be decoded is named on stderr and skipped.
 
     They have labels if the folders in `folder` are called by those of the checkpoint, and then every image must be in
-    one of these folders.
+    one of these folders. Of a data set in parts, as `fit` takes it, the held-out part is read. stderr says at once
+    which, and why images have no labels.
     Raises ValueError when images are too few, or some folders are labels and others are not.
     """
     check_pictures(folder)
+    folder = _part(folder, checkpoint)
     found, repeated, unread = walk(folder)
     files = [file for file in found if file.suffix.lower() in SUFFIXES]
     parts = {file: file.parts[len(folder.parts) :] for file in files}
@@ -53,6 +56,9 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
+    unlabelled = "" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint)
+    if unlabelled:
+        warn(f"The images have no labels, as {unlabelled}.")
     for path, reason in (repeated | unread).items():
         warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)
@@ -92,8 +98,24 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         orders={order: judged(classes) for order, classes in indices.items()} if len(indices) > 1 else {},
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
         f"compare answers" + (f", labelled by folders ({', '.join([labels.by, *sure])})" if labels else ""),
-        unlabelled="" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint),
+        unlabelled=unlabelled,
     )
+
+
+def _part(folder: Path, checkpoint: Checkpoint) -> Path:
+    """The part of a data set that a model is judged with; `folder` itself where it has none, or no label matters."""
+    names = [path.name for path in folders_in(folder)]
+    if not checkpoint.labels or folder_labels(names, checkpoint.labels, checkpoint.wordnet):
+        return folder
+    parts = None
+    with suppress(ValueError):  # images without labels are enough here
+        parts = parts_of(folder, labelled=True)
+    part = parts and (parts.held_out or parts.train)
+    if not (parts and part and folders_in(folder / part)):
+        return folder
+    others = sorted({parts.train, *parts.flat, *parts.others} - {part})
+    warn(f"--pictures {folder}: {part} is read" + (f", and not {first_few(others)}" if others else ""))
+    return folder / part
 
 
 def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Checkpoint) -> str:

@@ -36,6 +36,7 @@ def report(description: Description) -> str:
 
 def table(rows: Sequence[tuple[str, str, str]]) -> str:
     """One row per line: name, value, origin."""
+    rows = [(name, " ".join(value.splitlines()), origin) for name, value, origin in rows]
     name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
     return "\n".join(f"{name:<{name_width}}  {value:<{value_width}}  {origin}".rstrip() for name, value, origin in rows)
 

@@ -17,6 +17,7 @@ from model.checkpoints.families import (
     timm,
     torchvision,
 )
+from model.checkpoints.families.timm_architectures import find
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State
 
@@ -27,7 +28,10 @@ class Family(Protocol):
     HEADS: dict[str, str]  # how it calls linear heads, and what else may stand there: see heads.py
 
     def recognises(self, source: Source) -> bool:
-        """Whether the tensors' names, and the JSON files beside them, are those of this library."""
+        """Whether the tensors' names, and the JSON files beside them, are those of this library.
+
+        Raises CheckpointError if they are, and the network is another than those that are supported.
+        """
 
     def describe(self, source: Source, facts: Facts) -> Description:
         """Everything but the weights, of which at most positions are read. Each fact goes through `facts`. The
@@ -70,6 +74,8 @@ def recognise(source: Source, overrides: Collection[str]) -> Family:
     family = next((family for family in families if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
+    if family is timm and "architecture" in source.config and "architecture" not in overrides:
+        find(source.config["architecture"])  # before anything is said of its head
     return family
 
 

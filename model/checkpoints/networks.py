@@ -180,9 +180,10 @@ def _choose(
 
     best = [one for one in found if rank(one) == min(map(rank, found))]
     if len(best) > 1:
+        names = [_called(*one) for one in best]
+        example = next((name for name in names if "teacher" in name), names[0])  # of DINO's two it is evaluated
         raise CheckpointError(
-            f"{file} has several networks, {', '.join(called)}: choose one, as in this example: "
-            f"--set weights={_called(*best[0])}"
+            f"{file} has several networks, {', '.join(called)}: choose one, as in this example: --set weights={example}"
         )
     return best[0]
 

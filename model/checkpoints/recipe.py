@@ -7,6 +7,7 @@ from model.checkpoints.facts import Facts
 from model.preprocessing import Channels, Interpolation, Preprocessing
 
 IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+PIXEL = 255  # the largest in 8 bits
 FACTS = ("resize_mode", "resize_size", "crop", "interpolation", "mean", "std")  # that a person can set
 
 
@@ -31,7 +32,7 @@ def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str, *, sized_by
     """
     scaled = recipe.resized(facts.resolve("image_size", recipe.size, sized_by or origin))
     found = {name: facts.resolve(name, getattr(scaled, name), origin) for name in FACTS}
-    return checked(replace(scaled, **found))
+    return checked(replace(scaled, **found), facts)
 
 
 def need_recipe(facts: Facts, why: str, *, example: Preprocessing, of: str) -> Preprocessing:
@@ -43,11 +44,20 @@ def need_recipe(facts: Facts, why: str, *, example: Preprocessing, of: str) -> P
     why = f"{why}. By hand it is set as in this example, {of}, unless the model was trained with another"
     values = dict(zip(FACTS, facts.need({name: getattr(example, name) for name in FACTS}, why=why), strict=True))
     recipe = replace(example, **values)
-    return recipe if facts.missing else checked(recipe)  # examples may contradict what is set
+    return recipe if facts.missing else checked(recipe, facts)  # examples may contradict what is set
 
 
-def checked(recipe: Preprocessing) -> Preprocessing:
-    """The same recipe. Raises CheckpointError if its results differ in size."""
+def checked(recipe: Preprocessing, facts: Facts) -> Preprocessing:
+    """The same recipe. Raises CheckpointError if its results differ in size, or if mean or std are set by hand for
+    pixels from 0 to 255: here they are from 0 to 1.
+    """
+    by_hand = {name: getattr(recipe, name) for name in ("mean", "std") if name in facts.overrides}
+    if any(value > 1 for values in by_hand.values() for value in values):
+        given, divided = (
+            " ".join(f"--set {name}={','.join(f'{value / by:.6g}' for value in by_hand[name])}" for name in by_hand)
+            for by in (1, PIXEL)
+        )
+        raise CheckpointError(f"{given}: pixels are from 0 to 1 here. For pixels from 0 to {PIXEL} this is {divided}")
     resized = recipe.resize_size  # with "shortest", an image covers it
     if recipe.crop == "none" and (recipe.resize_mode == "shortest" or resized != recipe.cropped):
         raise CheckpointError(

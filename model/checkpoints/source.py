@@ -11,7 +11,7 @@ from torch import Tensor
 
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.class_names import found_in
+from model.checkpoints.class_names import files_in, found_in
 from model.checkpoints.computed import refusal, whole
 from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
@@ -123,6 +123,11 @@ class Source:
         if no_weights := foreign.of_tensors(self.file.name, types, self.json):
             raise CheckpointError(no_weights)
         for name, stored in self._stored.items():
+            if PROJECTION.fullmatch(name) and len(stored.shape) == 5:
+                raise CheckpointError(
+                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}: it projects patches "
+                    "of several images at once, as of a video, which is not supported"
+                )
             if PROJECTION.fullmatch(name) and (order := _order(stored.shape)):
                 raise CheckpointError(
                     f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}, whose axes are in "
@@ -141,8 +146,8 @@ class Source:
 
     @property
     def class_names(self) -> dict[str, Any]:
-        """What may be names of classes beside those that a library reads, by where it stands."""
-        return self._class_names | found_in({"label2id": self.config.get("label2id")}, of="config.json")
+        """What may be names of classes, by where it stands: in the files, in config.json, or a file beside them."""
+        return self._class_names | found_in(self.config, of="config.json") | files_in(self.folder)
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""

@@ -96,6 +96,8 @@ def _open_shards(listing: Path) -> Weights:
     metadata: dict[str, str] = {}
     for name in sorted({*listed.values()}):
         shard = listing.parent / name
+        if name.endswith(INDEX):  # they could list each other without an end
+            raise CheckpointError(f"{listing.name} lists {name!r}, which is no file with weights but another list")
         if not os.path.isfile(shard):  # noqa: PTH113 (False too for what cannot be a name, and links in a circle)
             raise CheckpointError(f"{listing.name} lists {name!r}, which is not in its folder")
         # Files may be links: in the Hugging Face Hub's cache all are.
@@ -111,7 +113,7 @@ def _open_shards(listing: Path) -> Weights:
     about = read_json(listing).get("metadata")
     if isinstance(about, dict):
         metadata |= {key: value for key, value in about.items() if isinstance(value, str)}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return _of_safetensors(tensors, metadata)
 
 
 def _open_safetensors(path: Path) -> Weights:
@@ -125,8 +127,12 @@ def _open_safetensors(path: Path) -> Weights:
     for key in file.keys():  # noqa: SIM118 - safe_open is not a mapping
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
-    metadata = file.metadata() or {}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return _of_safetensors(tensors, file.metadata() or {})
+
+
+def _of_safetensors(tensors: dict[str, Stored], metadata: dict[str, str]) -> Weights:
+    names = found_in(metadata, of="the metadata")
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata, names=names)
 
 
 def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:

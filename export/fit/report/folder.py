@@ -7,7 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from export.fit.labelled import HELD_OUT, TRAIN
 from export.fit.report.confusion import confusion
 from export.fit.report.curves import curves
 from export.fit.report.mistakes import mistakes, write
@@ -15,6 +14,7 @@ from export.fit.report.page import Report, page
 from export.fit.report.reliability import reliability
 from export.fit.report.suspects import pictures
 from export.fit.table import COLUMNS
+from export.parts import HELD_OUT, TRAIN
 from model.durable import replacing_folder
 
 PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from export.fit.dataset import Part
-from export.fit.labelled import HELD_OUT, TRAIN
 from export.fit.report.judged import Judged
 from export.fit.report.shown import shown_image
+from export.parts import HELD_OUT, TRAIN
 from model.fit.doubt import doubts
 from model.preprocessing import Preprocessing
 

@@ -77,11 +77,9 @@ BIASES = {
 
 
 def recognises(source: Source) -> bool:
-    return any(re.fullmatch(PATCHES, name) for name in source.names)
-
-
-def describe(source: Source, facts: Facts) -> Description:
-    """All facts are in config.json, or follow from its model_type."""
+    """Raises CheckpointError for a model type of transformers that is not supported."""
+    if not any(re.fullmatch(PATCHES, name) for name in source.names):
+        return False
     model_type = source.config.get("model_type", "")
     if model_type not in [*KINDS]:
         raise CheckpointError(
@@ -89,6 +87,12 @@ def describe(source: Source, facts: Facts) -> Description:
             if source.config
             else "there is no config.json beside these weights of transformers: download it from their source"
         )
+    return True
+
+
+def describe(source: Source, facts: Facts) -> Description:
+    """All facts are in config.json, or follow from its model_type."""
+    model_type = source.config["model_type"]
     kind = KINDS[model_type]
     tower, stated = tower_of(source.config, kind), checked(source.config, kind)
     size, (patch_size, across) = pair(stated["image_size"]), pair(stated["patch_size"])

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import LEFT_OUT, Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_kinds import CLASSIFYING, OF_POOLERS, Json, Kind
-from model.checkpoints.labels import by_index
+from model.checkpoints.label_files import by_index
 from model.checkpoints.source import Source
 
 POOLER = "pooler_output"

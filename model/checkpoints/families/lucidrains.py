@@ -4,9 +4,10 @@ The releases differ in names, in the place of the last norm and in the norms aro
 has no preprocessing, so a file does not contain any; it does not contain the number of heads either.
 """
 
+import re
 from math import isqrt, prod
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, first_few
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
@@ -32,6 +33,12 @@ NAMES = (
     (r"^(mlp|linear)_head\.(1\.)?", "head."),
 )
 HEADS = {head: rf"{head}\.0\.(weight|bias)" for head in ("mlp_head", "linear_head")}  # with a norm before the layer
+# What the layers of both are called; other modules of the library have more.
+LAYERS = re.compile(
+    r"transformer\.(norm\.(weight|bias)|layers\.\d+\.("
+    r"0\.((fn\.)?norm\.(weight|bias)|(fn\.)?to_qkv\.weight|(fn\.)?to_out\.(0\.)?(weight|bias))"
+    r"|1\.(norm|(fn\.)?net\.[0134])\.(weight|bias)))"
+)
 PROJECTION = ((r"^to_patch_embedding\.1\.", "patch_embed.proj."),)
 NORMED_PROJECTION = (
     (r"^to_patch_embedding\.1\.", "patch_embed.norm_patch."),
@@ -41,9 +48,16 @@ NORMED_PROJECTION = (
 
 
 def recognises(source: Source) -> bool:
-    return "to_patch_embedding.1.weight" in source and any(
-        f"transformer.layers.0.1.{layer}.weight" in source for layer in ("fn.net.0", "net.1")
-    )
+    """Raises CheckpointError for another module of the library."""
+    layers = [name for name in source.names if name.startswith("transformer.")]
+    if "to_patch_embedding.1.weight" not in source or not layers:
+        return False
+    rows = source.shape("pos_embedding")[-2] if "pos_embedding" in source and "cls_token" in source else 0
+    others = sorted(name for name in layers if not LAYERS.fullmatch(name))
+    if others or (rows and isqrt(rows) ** 2 == rows):
+        why = f"it has {first_few(others, most=2)}" if others else "its class token has no position"
+        raise CheckpointError(f"of vit-pytorch, ViT and SimpleViT are supported, and this is another module: {why}")
+    return True
 
 
 def describe(source: Source, facts: Facts) -> Description:

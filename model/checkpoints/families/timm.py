@@ -24,7 +24,7 @@ from model.checkpoints.families.timm_likeness import need_architecture
 from model.checkpoints.families.timm_network import final_norm, network
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
-from model.checkpoints.labels import by_index
+from model.checkpoints.label_files import by_index
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, pair
 
@@ -229,6 +229,8 @@ def _labels(
     """
     names = config.get("label_names") or stated.get("label_names") or stated.get("labels") or ()
     words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
+    if not isinstance(words, dict):
+        return (), (), f"config.json's label_descriptions are {type(words).__name__}, not an object of names and texts"
     if isinstance(names, dict):
         names = {str(i): f"class {i}" for i in range(num_classes)} | names
     try:

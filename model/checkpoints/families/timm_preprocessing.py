@@ -70,7 +70,7 @@ def preprocessing(
         mean=_channels(facts, "mean", *value_of("mean", "mean")),
         std=_channels(facts, "std", *value_of("std", "std")),
     )
-    return checked(recipe)
+    return checked(recipe, facts)
 
 
 def _channels(facts: Facts, name: str, values: float | Sequence[float], origin: str) -> tuple[float, float, float]:

@@ -172,8 +172,9 @@ def test_a_person_is_asked_which_of_two_networks_is_meant(saved, plain, first):
     second = first.replace("a.", "teacher.").replace("online", "target").replace("model", "ema")
     beside = {f"{second.partition('.')[0]}.center": MANY}
     path = saved({"model": {**below(first), **below(second, OTHER), **beside}})
+    example = f"model.{second if 'teacher' in second else min(first, second)}"
     places = f"model.{first}, model.{second}" if first < second else f"model.{second}, model.{first}"
-    with pytest.raises(CheckpointError, match=f"several networks, {places}: choose one, .*--set weights=model"):
+    with pytest.raises(CheckpointError, match=f"several networks, {places}: choose one, .*--set weights={example}"):
         describe_checkpoint(path, overrides=HEADS)
     checkpoint = load_checkpoint(path, overrides={**HEADS, "weights": f"model.{first}"})
     assert same_weights(checkpoint.model, plain)

@@ -166,6 +166,12 @@ def test_recipes_that_do_not_end_at_one_size_are_refused():
         described({"size": {"shortest_edge": 224}})
 
 
+def test_a_mean_for_pixels_from_0_to_255_is_refused_with_the_divided_numbers():
+    by_hand = {"mean": "123.675,116.28,103.53", "std": "58.395,57.12,57.375"}
+    with pytest.raises(CheckpointError, match=r"is --set mean=0\.485,0\.456,0\.406 --set std=0\.229,0\.224,0\.225$"):
+        described({"size": 224}, facts=Facts(by_hand))
+
+
 def test_a_person_overrules_the_file_and_without_a_name_it_is_the_processor_of_the_model():
     content = {"size": {"shortest_edge": 256}}
     facts = Facts({"image_size": "448,896", "mean": "1.0,1.0,1.0"})
