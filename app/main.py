@@ -13,6 +13,7 @@ from operator import attrgetter
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
 from fastapi_offline import FastAPIOffline
+from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from app.api.body.json_reader import JsonReader
@@ -26,8 +27,8 @@ from app.api.services import Services
 from app.backend import Backend
 from app.classifier import Classifier
 from app.door.admission import Admission
-from app.door.cors import Cors
 from app.door.door import Door
+from app.door.header import MODEL_DIGEST, REQUEST_ID
 from app.door.keys import ApiKeys, open_keys
 from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
@@ -49,6 +50,10 @@ log = logging.getLogger(__name__)
 HTTP = "http/protobuf"
 OTLP_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
 OTLP_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+EXPOSED_HEADERS = (  # to pages of other origins, beside those that browsers always show
+    *("Accept-Encoding", "ETag", "Inference-Header-Content-Length", "Retry-After", "Server-Timing"),
+    *("WWW-Authenticate", MODEL_DIGEST, REQUEST_ID),
+)
 ROUTERS = [
     part.router
     for part in (classify, embed, attention, wall, report, verify, cover, model, huggingface, v2, infer, probes, page)
@@ -160,10 +165,17 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         metrics=metrics,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
-    cors = Cors(settings.cors_origins)
-    app.add_middleware(Door, settings=settings, keys=keys, cors=cors, admission=admission, model=bundle.digest)
+    app.add_middleware(Door, settings=settings, keys=keys, admission=admission, model=bundle.digest)
     # Outside of the door, so that it counts refusals too.
-    app.add_middleware(Observation, metrics=metrics, root_path=settings.root_path, routes=routes)
+    app.add_middleware(Observation, metrics=metrics, routes=routes)
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=("GET", "HEAD", "POST"),
+            allow_headers=("*",),
+            expose_headers=EXPOSED_HEADERS,
+        )
     for gauge in (metrics.images_queued, metrics.waiting_images):
         gauge.set_function(lambda: backend.batcher.waiting)
     for gauge in (metrics.images_in_progress, metrics.queue_images):

@@ -5,12 +5,10 @@ itself closes its socket at the signal, while every balancer still sends request
 (vllm-project/vllm#48966).
 """
 
-import asyncio
 import errno
 import gc
 import logging
 import os
-import select
 import signal
 import socket
 import sys
@@ -41,9 +39,8 @@ UNSENT_BYTES = 64 * 1024  # of a connection that the system may hold, beside wha
 CLOSE = (b"connection", b"close")
 GRACE_S = 5.0  # after the last request, for the engine and the drawing threads to end
 END_S = 2.0  # after that, for threads that nothing can interrupt, such as one that asks a name server
+MAX_CONNECTIONS = 2048  # open ones, of which a balancer needs few
 OWN_FILES = 64  # open at most beside connections: decoders, files of the bundle, Redis
-LET_IN_S = 1.0  # at most, for clients that connect as the port closes
-TURNS = 4  # of the event loop, from seeing a connection to telling its protocol of it
 FLUSH_S = 1.0  # after a failure, for responses to be sent and for probes to see why
 EXIT_CANNOT_START = 3
 EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
@@ -65,7 +62,6 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     configure(settings.log_format, settings.log_level)
     for sentence in (*unknown_variables(os.environ), *take_away(os.environ)):
         log.warning(sentence)
-    settings = fitting(settings)
     try:
         with told_if_slow(), ExitStack() as undone:
             keys = open_keys(settings)
@@ -88,29 +84,21 @@ def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
     return app, settings, sockets
 
 
-def fitting(settings: Settings) -> Settings:
-    """The settings, with fewer connections where the system allows too few open files: each takes one, and twice as
-    many may be open for a moment.
-    """
-    allowed = allow_open_files(4 * settings.max_connections)
-    most = max((allowed - OWN_FILES) // 2, 1)
-    if most >= settings.max_connections:
-        return settings
-    log.warning(
-        "the system allows %d open files (ulimit -n), so VIT_MAX_CONNECTIONS is %d in place of %d",
-        *(allowed, most, settings.max_connections),
-    )
-    return settings.model_copy(update={"max_connections": most})
+def max_connections() -> int:
+    """MAX_CONNECTIONS, or fewer where the system allows too few open files."""
+    allowed = allow_open_files(MAX_CONNECTIONS + OWN_FILES)
+    if allowed >= MAX_CONNECTIONS + OWN_FILES:
+        return MAX_CONNECTIONS
+    most = max(allowed - OWN_FILES, 1)
+    log.warning("the system allows %d open files (ulimit -n), so at most %d connections", allowed, most)
+    return most
 
 
 def serve(app: "FastAPI", settings: Settings, sockets: list[socket.socket]) -> None:
     """Run one server at one or two ports, which the door tells apart. Exits with 3 if it cannot listen there."""
-    from app.door.cors import Cors  # these need FastAPI, which is imported while the model loads
-    from app.door.places import Places
-    from app.door.protocol import GuardedProtocol
+    from app.door.protocol import GuardedProtocol  # needs FastAPI, which is imported while the model loads
 
-    places = Places(at_work=settings.max_connections)
-    protocol = partial(GuardedProtocol, places=places, cors=Cors(settings.cors_origins))
+    protocol = partial(GuardedProtocol, max_connections=max_connections())
     config = uvicorn.Config(
         app,
         http=protocol,  # type: ignore[arg-type]  # any factory of protocols will do
@@ -167,8 +155,8 @@ class Server(uvicorn.Server):
     """Serves until SIGTERM or SIGINT. Ends the process by itself when the service fails.
 
     After SIGTERM it goes on serving for `drain_delay_s`; after SIGINT it does not. Then requests in progress have the
-    graceful timeout of `config` to finish. A second signal ends the process at once, and so does a shutdown that takes
-    longer than all of this.
+    graceful timeout of `config` to finish. SIGINT after another signal ends the process at once, and so does a shutdown
+    that takes longer than all of this. SIGTERM does so never: kubelets and Kata send it twice.
     """
 
     def __init__(self, config: uvicorn.Config, *, lifecycle: Lifecycle, drain_delay_s: float) -> None:
@@ -180,7 +168,9 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self._drain_at is not None:
-            os._exit(128 + sig)
+            if sig == signal.SIGINT:
+                os._exit(128 + sig)
+            return
         delay = 0.0 if sig == signal.SIGINT else self._drain_delay_s
         self._drain_at = time.monotonic() + delay
         self._lifecycle.leave()
@@ -189,17 +179,6 @@ class Server(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         await super().serve(sockets)
         _exit_after(END_S, 0)  # closing the event loop waits for every thread
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take the connections that wait at the port, then close it. The system would reset those left there."""
-        waiting, until = select.poll(), time.monotonic() + LET_IN_S
-        for listening in sockets or []:
-            waiting.register(listening, select.POLLIN)
-        quiet = 0
-        while quiet < TURNS and time.monotonic() < until:
-            quiet = 0 if waiting.poll(0) else quiet + 1
-            await asyncio.sleep(0)
-        await super().shutdown(sockets)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""

@@ -99,11 +99,9 @@ class Settings(BaseSettings):
     max_images_per_request: PositiveInt = 16
     """Largest number of images in one multipart request"""
     max_upload_bytes: PositiveInt = 32 * 2**20
-    """Largest body of one request, in bytes. Three quarters of `VIT_MAX_BODIES_BYTES` is the limit if that is less"""
+    """Largest body of one request, in bytes"""
     max_bodies_bytes: PositiveInt = 512 * 2**20
     """Bytes of all request bodies together; further requests get 503"""
-    max_connections: PositiveInt = 1024
-    """Limit of connections with a request in progress; above it only probes are answered. Twice as many may be open"""
     keep_alive_s: PositiveInt = 75
     """Seconds until an idle connection is closed; more than a balancer in front keeps it"""
     receive_timeout_s: PositiveFloat = 15.0

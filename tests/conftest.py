@@ -103,21 +103,21 @@ def star() -> bytes:
 
 @pytest.fixture(scope="session")
 def hang_up() -> Callable[..., int]:
-    """POST and disconnect before the answer: `hang_up(app, path, body)` is the status that no client reads.
+    """Ask and disconnect before the answer: `hang_up(app, path, body)` is the status that no client reads.
 
     With `whole=False` more of the body should have come.
     """
 
-    def hang_up(app: FastAPI, path: str, body: bytes, *, whole: bool = True) -> int:
+    def hang_up(app: FastAPI, path: str, body: bytes = b"", *, method: str = "POST", whole: bool = True) -> int:
         messages = [{"type": "http.request", "body": body, "more_body": not whole}, {"type": "http.disconnect"}]
         path, _, query = path.partition("?")
         scope = {
-            "type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+            "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
             "headers": [], "http_version": "1.1", "scheme": "http", "server": ("t", 80), "client": ("t", 1),
         }  # fmt: skip
 
         async def receive():
-            return messages.pop(0) if messages else await asyncio.Event().wait()
+            return messages.pop(0) if len(messages) > 1 else messages[0]
 
         send = AsyncMock()
         asyncio.run(app(scope, receive, send))

@@ -7,6 +7,7 @@ from fastapi import Request
 
 from app.api.answers import ModelName
 from app.api.body.json_reader import JsonReader
+from app.api.disconnect import cancel_on_disconnect
 from app.api.drawings import Drawings
 from app.bundle import Bundle
 from app.classifier import Classifier
@@ -56,11 +57,12 @@ class Services:
 
     async def maps(self, id: str, kept: KeptImage, request: Request, choice: Choice | None = None) -> Maps:
         """The maps of a kept image, with evidence for the chosen labels. Raises InvalidParameter, StoreUnavailable, and
-        what a run of the model raises.
+        what a run of the model raises, and ClientDisconnect where nobody waits for them any more.
         """
         classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
         state = RequestState.of(request.scope)
-        return await self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
+        making = self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
+        return await cancel_on_disconnect(request, making)
 
 
 def services_of(request: Request) -> Services:

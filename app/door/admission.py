@@ -3,7 +3,8 @@
 The prediction is learned from the images accepted before. Each had a number of images ahead of it and took some time.
 The sum of the times divided by the sum of the numbers gives the seconds that each image ahead costs. They include
 decoding, and they are fewer on several cores and more when other work uses these. Each new image makes the older ones
-count less. The first guess is the engine's own measurement.
+count less. The first guess is the engine's own measurement. One image counts as at most MOST_RATIO times what was
+expected of it: the machine may have been paused meanwhile.
 
 Large images wait for each other and hold up no small ones (`app/images/lanes.py`). So they do not count while they are
 decoded, and say nothing about the wait of others.
@@ -18,6 +19,7 @@ from app.errors import MalformedRequest, Overloaded, ServiceError, Unavailable
 from app.lifecycle import Lifecycle
 
 DECAY = 0.95  # of both sums, with every answer
+MOST_RATIO = 2.0
 MIN_IMAGES_AHEAD = 2  # for a prediction; with one image in the engine and one in a decoder there is hardly a wait
 
 
@@ -73,7 +75,8 @@ class Admission:
         ahead, start = self.images, time.monotonic()
 
         def answered() -> None:
-            self._sum_seconds = DECAY * self._sum_seconds + time.monotonic() - start
+            seconds = min(time.monotonic() - start, MOST_RATIO * ahead * self.image_s)
+            self._sum_seconds = DECAY * self._sum_seconds + seconds
             self._sum_ahead = DECAY * self._sum_ahead + ahead
 
         try:

@@ -1,13 +1,12 @@
 """What every response has, whatever made it: header fields, and a line break after JSON."""
 
+import time
 from dataclasses import KW_ONLY, dataclass, field
 
-from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.types import Message, Send
 
 from app.door.body import Body
-from app.door.cors import Cors
 from app.door.header import MODEL_DIGEST, REQUEST_ID
 from app.telemetry.request_state import RequestState
 
@@ -32,8 +31,8 @@ ID, DIGEST = REQUEST_ID.lower().encode(), MODEL_DIGEST.lower().encode()
 
 @dataclass
 class Answer:
-    """An answer on its way out: its header is finished, and JSON gets a line break at its end. Leaves its status in
-    `state`.
+    """An answer on its way out: its header is finished, and JSON gets a line break at its end. A client that still
+    sends gets all of it before its connection ends. Leaves its status in `state`.
     """
 
     onward: Send
@@ -41,9 +40,9 @@ class Answer:
     request: HTTPConnection
     state: RequestState
     body: Body  # of the request
-    cors: Cors
     model: str  # the digest of the bundle
     _ends_line: bool = field(default=False, init=False)
+    _closing: bool = field(default=False, init=False)  # the connection, because the client still sends
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -55,17 +54,23 @@ class Answer:
             fields.append((DIGEST, self.model.encode()))
             if timing := self.state.stages.server_timing:
                 fields.append((b"server-timing", timing.encode()))
-            closing = self.state.crowded or not (self.body.finished or self.state.arrived)
-            complete(fields, self.request, id=self.state.request_id, cors=self.cors, closing=closing)
+            self._closing = not (self.body.finished or self.state.arrived)
+            complete(fields, self.request, id=self.state.request_id, closing=self._closing)
             message = {**message, "headers": fields}
-        elif self._ends_line and not message.get("more_body"):
-            message = {**message, "body": message.get("body", b"") + b"\n"}
+        elif not message.get("more_body"):
+            if self._ends_line:
+                message = {**message, "body": message.get("body", b"") + b"\n"}
+            if self._closing:
+                await self.onward({**message, "more_body": True})
+                self.state.ended = time.perf_counter()
+                await self.body.drop_rest()
+                message = {"type": "http.response.body"}
         await self.onward(message)
 
 
-def complete(fields: Fields, request: HTTPConnection, *, id: str, cors: Cors, closing: bool) -> None:
-    """Add the request's id, the security headers that a route has not set, those of CORS, and `Connection: close` when
-    the connection will close. The request's path has no prefix of VIT_ROOT_PATH.
+def complete(fields: Fields, request: HTTPConnection, *, id: str, closing: bool) -> None:
+    """Add the request's id, the security headers that a route has not set, and `Connection: close` when the connection
+    will close. The request's path has no prefix of VIT_ROOT_PATH.
     """
     present = {name for name, _ in fields}
     fields.append((ID, id.encode()))
@@ -73,6 +78,5 @@ def complete(fields: Fields, request: HTTPConnection, *, id: str, cors: Cors, cl
         fields.append((CONTENT_SECURITY_POLICY, DOCS_POLICY))
         present.add(CONTENT_SECURITY_POLICY)
     fields += [(name, value) for name, value in UNLESS_SET.items() if name not in present]
-    cors.complete(MutableHeaders(raw=fields), request)
     if closing:
         fields.append((b"connection", b"close"))

@@ -1,8 +1,8 @@
 """What every request passes before the framework sees it, and every response on its way out.
 
 The header is checked first, without reading a byte of the body: request id, port, API key, deadline, capacity, and what
-the header says of the body. A preflight of CORS is answered then. For other requests an image has to arrive, or its
-first 64 KiB. Every body is bounded while it is read, and the protocol below (`protocol.py`) bounds the header.
+the header says of the body. Every body is bounded while it is read, and the protocol below (`protocol.py`) bounds the
+header.
 
 FastAPI cannot do this, because it reads a whole body before its dependencies run. Starlette's own limit cannot either,
 because it answers in plain text.
@@ -19,10 +19,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.door.admission import Admission
 from app.door.answer import Answer
 from app.door.body import Bodies, Body
-from app.door.cors import Cors
-from app.door.header import check_room, deadline, request_id
+from app.door.header import deadline, request_id
 from app.door.keys import ApiKeys
-from app.door.paths import below, check_port, upload_route
+from app.door.paths import below, check_port
 from app.door.problems import respond_to
 from app.errors import Fault, Overloaded, ServiceError, Unavailable
 from app.lifecycle import STOPPING
@@ -43,7 +42,6 @@ class Door:
     _: KW_ONLY
     settings: Settings
     keys: ApiKeys
-    cors: Cors
     admission: Admission
     model: str  # the digest of the bundle
 
@@ -56,24 +54,20 @@ class Door:
             return
         state = RequestState.of(scope)
         root_path = self.settings.root_path
-        path = scope["path"] = below(root_path, scope["path"])
+        # Starlette's routes do not see a line break at the end: /metrics%0a is /metrics.
+        path = scope["path"] = below(root_path, scope["path"]).rstrip("\n")
         request = HTTPConnection(scope)
         state.request_id = request_id(request)
         body = Body(self._bodies, request, receive, stages=state.stages)
-        answer = Answer(send, request=request, state=state, body=body, cors=self.cors, model=self.model)
+        answer = Answer(send, request=request, state=state, body=body, model=self.model)
         try:
-            preflight = self.cors.is_preflight(request)
             check_port(request, metrics_port=self.settings.metrics_port)
-            if not preflight:  # browsers send no key with it
-                state.key = self.keys.check(request)
+            state.key = self.keys.check(request)
             state.deadline = deadline(request, max_s=self.settings.request_timeout_s)
-            check_room(request, state, admission=self.admission)
+            # A map of an image that was classified before costs little, and its client has waited once already.
+            if scope["method"] == "POST" and (refusal := self.admission.refusal(deadline=state.deadline)):
+                raise refusal
             self._bodies.check(request)
-            if preflight:
-                await self.cors.preflight()(scope, receive, answer.send)
-                return
-            if scope["method"] == "POST" and upload_route(path):
-                await body.arrive()
             inner = {**scope, "root_path": root_path, "path": root_path + path}  # as ASGI has it
             # Files are small, and Starlette refuses ranges that are to be ignored (RFC 9110, 14.2), in plain text.
             inner["headers"] = [(name, value) for name, value in scope["headers"] if name != b"range"]

@@ -1,4 +1,4 @@
-"""What the header of a request decides before its body is read: its id, its deadline, whether there is room for it."""
+"""What the header of a request says of its id and its deadline."""
 
 import math
 import re
@@ -7,10 +7,7 @@ import time
 
 from starlette.requests import HTTPConnection
 
-from app.door.admission import Admission
-from app.door.paths import PROBES
-from app.errors import InvalidParameter, Overloaded
-from app.telemetry.request_state import RequestState
+from app.errors import InvalidParameter
 
 REQUEST_ID = "X-Request-ID"
 MODEL_DIGEST = "X-Model-Digest"
@@ -37,17 +34,3 @@ def deadline(request: HTTPConnection, *, max_s: float) -> float:
     if not seconds > 0:
         raise InvalidParameter(f"{TIMEOUT} must be a number of seconds greater than 0.")
     return time.monotonic() + min(seconds, max_s)
-
-
-def check_room(request: HTTPConnection, state: RequestState, *, admission: Admission) -> None:
-    """Refuse new images that `admission` refuses, and everything on a crowded connection. Never refuse a probe.
-
-    Raises Overloaded, or the refusal of `admission`.
-    """
-    if request.scope["path"] in PROBES:
-        return
-    if state.crowded:
-        raise Overloaded("Too many connections are open. Send this request again in a moment.")
-    # A map of an image that was classified before costs little, and its client has waited once already.
-    if request.scope["method"] == "POST" and (refusal := admission.refusal(deadline=state.deadline)):
-        raise refusal

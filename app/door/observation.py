@@ -10,7 +10,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.door.paths import METRICS, PROBES, below, upload_route
+from app.door.paths import METRICS, PROBES
 from app.door.problems import UNANSWERED
 from app.telemetry.logs import access_log
 from app.telemetry.metrics import Metrics
@@ -32,7 +32,6 @@ class Observation:
     app: ASGIApp
     _: KW_ONLY
     metrics: Metrics
-    root_path: str
     routes: Sequence[Route]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -54,7 +53,7 @@ class Observation:
             state.status, state.problem = 500, "internal-server-error"
             raise
         finally:
-            self._ended(scope, state, time.perf_counter() - stages.began)
+            self._ended(scope, state, (state.ended or time.perf_counter()) - stages.began)
             context.detach(traced)
             in_work.reset(in_log)
 
@@ -81,10 +80,8 @@ class Observation:
             access_log.log(level, "%s %s %d", method, route, status, extra={"fields": facts})
 
     def _refused_route(self, scope: Scope) -> str:
-        """Of a request that the door has refused before its route was known."""
-        asked = {**scope, "path": below(self.root_path, scope["path"])}
-        found = (route.path for route in self.routes if route.matches(asked)[0] == Match.FULL)
-        return upload_route(asked["path"]) or next(found, "unmatched")
+        """Of a request that the door has refused before its route was known. It leaves the path below VIT_ROOT_PATH."""
+        return next((route.path for route in self.routes if route.matches(scope)[0] != Match.NONE), "unmatched")
 
 
 def _trace_fields(scope: Scope) -> dict[str, str]:

@@ -1,6 +1,5 @@
-"""The paths of images and probes, which need no API key, which each port answers, and what is below VIT_ROOT_PATH."""
+"""The paths of probes, which need no API key, which each port answers, and what is below VIT_ROOT_PATH."""
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -11,27 +10,13 @@ if TYPE_CHECKING:
 
 PROBES = frozenset({"/livez", "/readyz", "/health", "/v2/health/live", "/v2/health/ready"})
 METRICS = "/metrics"
-HOME = "/"
-PREDICT = "/predict"
-CLASSIFY = "/classify"
-EMBED = "/embed"
-ATTENTION = "/attention"
-UPLOADS = frozenset({HOME, PREDICT, CLASSIFY, EMBED, ATTENTION})
-INFER = "/v2/models/{name}/infer"
-INFER_VERSION = "/v2/models/{name}/versions/{version}/infer"
-_INFER = {route: re.compile(re.sub(r"\{\w+\}", "[^/]+", route)) for route in (INFER, INFER_VERSION)}
-PUBLIC = PROBES | {HOME, "/docs", "/openapi.json"}
+PUBLIC = PROBES | {"/", "/docs", "/openapi.json"}
 PUBLIC_FOLDERS = ("/page/", "/static-offline-docs/")
 
 
 def is_public(method: str, path: str) -> bool:
     """Probes, the page and the description of the API: they are the same on every server and cost nothing."""
     return method in ("GET", "HEAD") and (path in PUBLIC or path.startswith(PUBLIC_FOLDERS))
-
-
-def upload_route(path: str) -> str | None:
-    """The template of a path to which images are sent, else None."""
-    return path if path in UPLOADS else next((route for route in _INFER if _INFER[route].fullmatch(path)), None)
 
 
 def check_port(request: "HTTPConnection", *, metrics_port: int) -> None:

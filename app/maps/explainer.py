@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ class Explainer:
     run_timeout_s: float  # of a run; its callers may wait for less
     metrics: Metrics
     _running: dict[str, asyncio.Task[Maps]] = field(default_factory=dict, init=False)
+    _waiting: Counter[str] = field(default_factory=Counter, init=False)  # callers of each run
 
     async def keep(self, image: Prepared, logits: npt.NDArray[np.floating], maps: Maps | None) -> str | None:
         """The id under which an image is kept, with its `maps` where they are made. None if it cannot be kept.
@@ -77,8 +79,8 @@ class Explainer:
     async def maps(self, id: str, kept: KeptImage, classes: Sequence[int], *, deadline: float, stages: Stages) -> Maps:
         """The maps of a kept image with evidence for `classes` (K): from the store, or made and kept there.
 
-        The run goes on when a caller leaves, or its `deadline` (seconds of time.monotonic) passes. Raises
-        DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
+        The run goes on when a caller's `deadline` passes (seconds of time.monotonic), and is cancelled when its last
+        caller is. Raises DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
         """
         key = _key(id, classes)
         with stages.time("store"):
@@ -87,14 +89,21 @@ class Explainer:
         if (running := self._running.get(key)) is None:
             running = self._running[key] = asyncio.create_task(self._make(key, kept, classes, deadline, stages))
             running.add_done_callback(partial(self._made, key))
-        # With shield, asyncio would report a run that fails after its last caller has left.
-        await asyncio.wait([running], timeout=deadline - time.monotonic())
+        self._waiting[key] += 1
+        try:
+            await asyncio.wait([running], timeout=deadline - time.monotonic())
+        except asyncio.CancelledError:
+            if self._waiting[key] == 1 and running.cancel():
+                del self._running[key]  # whoever comes now needs a run of its own
+            raise
+        finally:
+            self._waiting -= Counter([key])  # which leaves out what is 0
         if not running.done():
             raise DeadlineExceeded
         return running.result()
 
     async def finish(self) -> None:
-        """Wait for the runs whose callers have left."""
+        """Wait for the runs of callers whose deadline has passed."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _read(self, key: str, unpack: Callable[[bytes], T]) -> T | None:
@@ -122,8 +131,8 @@ class Explainer:
         return maps
 
     def _made(self, key: str, task: asyncio.Task[Maps]) -> None:
-        del self._running[key]
         if not task.cancelled():
+            del self._running[key]
             task.exception()  # so that asyncio does not report it
 
 

@@ -26,6 +26,8 @@ def configure(format: Literal["text", "json"], level: str) -> None:
     handler = LineWriter(STANDARD_ERROR, encoding=sys.stderr.encoding)
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    for reader in ("opentelemetry.trace", "opentelemetry.baggage"):  # their warnings repeat fields of a request
+        logging.getLogger(reader).setLevel(logging.ERROR)
 
 
 def dropped_lines() -> int:

@@ -29,6 +29,7 @@ PROBE_S = 0.01  # between two requests to /livez
 SENDERS = 200
 MAX_BYTES = 32 * 2**20  # of VIT_MAX_UPLOAD_BYTES
 MAX_GROWTH_MIB = 5.0
+FIRST_WAVE = f"slow sender x {SENDERS}"  # for so many requests at once the heap grows, and must not the next time
 
 Attack = Callable[[Server], list[Answer]]
 
@@ -76,8 +77,8 @@ def attacks() -> dict[str, Attack]:
         ),
         "gzip bomb, 100 MB in 100 KB": once(post(gzip.compress(bytes(10**8)), "Content-Encoding: gzip")),
         "10,000 parts": once(form(*[part] * 10_000)),
-        f"slow sender x {SENDERS}": slow,
-        f"slow sender x {SENDERS}, once more": slow,
+        FIRST_WAVE: slow,
+        f"{FIRST_WAVE}, once more": slow,
     }
 
 
@@ -115,7 +116,8 @@ def main() -> None:
     publish("bodies", [{"attack": finding.name, **worst([finding])} for finding in findings])
     rows = [{"to": path, "kinds of bodies": len(each), **worst(each)} for path, each in in_json.items()]
     publish("json_bodies", rows)
-    sys.exit(max(finding.growth_mib for each in (findings, *in_json.values()) for finding in each) >= MAX_GROWTH_MIB)
+    judged = [finding for finding in findings if finding.name != FIRST_WAVE]
+    sys.exit(max(finding.growth_mib for each in (judged, *in_json.values()) for finding in each) >= MAX_GROWTH_MIB)
 
 
 def worst(findings: list[Finding]) -> Row:

@@ -1,7 +1,7 @@
 """`python -m lab.load.wire SECONDS [SEED]`: good requests with changed bytes, sent to a new server; prints JSON.
 
-Fails when the server answers 5xx (except 503 to a deadline that cannot be met), resets a connection, dies, or keeps
-descriptors.
+Fails when the server answers 5xx (except 503 to a deadline that cannot be met), resets a connection without an answer,
+dies, or keeps descriptors.
 """
 
 import base64
@@ -79,7 +79,7 @@ def attack(server: Server, data: bytes) -> list[str]:
         except TimeoutError:
             outcomes.append("waits")
         except ConnectionResetError:
-            outcomes.append("resets")
+            outcomes.append("closed" if outcomes else "resets")  # with bytes behind the last request that it answers
     if any(map(is_bad, outcomes)):
         keep(data)
     return outcomes

@@ -8,10 +8,13 @@ from pathlib import Path
 import httpx
 import pytest
 
+from app.server import MAX_CONNECTIONS
 from app.settings import Settings
 from tests.support.balancers import BALANCERS, nginx_file
+from tests.support.connection import Connection, message
 from tests.support.listener import keeping_posts
 from tests.support.processes import PATIENCE_S
+from tests.support.server import running
 
 NGINX = Path("docker/nginx.conf").read_text()
 HAPROXY = Path("docker/haproxy.cfg").read_text()
@@ -46,7 +49,8 @@ def test_a_balancer_waits_longer_than_a_request_takes():
 def test_connections_are_fewer_than_a_replica_takes_and_idle_ones_are_closed_by_the_balancer():
     (upstream,) = re.findall(r"upstream replicas \{.*?\}", NGINX, re.DOTALL)
     assert seconds(directive("keepalive_timeout", upstream)) < Settings().keep_alive_s
-    assert int(directive("maxconn", HAPROXY)) < Settings().max_connections
+    assert int(directive("maxconn", HAPROXY)) < MAX_CONNECTIONS
+    assert int(directive("limit_conn clients")) == Settings().max_images_in_progress
 
 
 def test_haproxy_notices_a_draining_replica_before_it_stops_listening():
@@ -67,7 +71,8 @@ def test_the_problems_of_balancers_are_json():
     [
         ("haproxy", "/classify", 2**20 - 2**14, 2),
         ("haproxy", "/classify", 2**20 + 1, 1),
-        ("nginx", "/classify", 8 * 2**20, 2),
+        ("nginx", "/classify", 999_999, 2),
+        ("nginx", "/classify", 1_000_000, 1),
         *(
             (name, f"/attention/x/{call}", 1, 1)
             for name in BALANCERS
@@ -88,6 +93,18 @@ def test_a_request_that_died_with_its_replica_is_repeated_if_the_balancer_has_it
         answer = httpx.post(f"http://127.0.0.1:{balancer.port}{path}", content=bytes(size), timeout=PATIENCE_S)
     assert answer.status_code in (502, 503)
     assert len(one + other) == times
+
+
+@pytest.mark.parametrize("length", ["Content-Length: 30000000", "Transfer-Encoding: chunked"])
+def test_nginx_keeps_no_large_body_before_a_replica_has_seen_the_key(need, tmp_path, length):
+    need("nginx")
+    with (
+        running(api_keys="key", log_level="error") as replica,
+        BALANCERS["nginx"]([replica.port], tmp_path) as balancer,
+        Connection(balancer.port) as client,
+    ):
+        client.send(message("POST /classify", length))
+        assert client.answer().status == 401
 
 
 def check(*command: str | Path) -> None:

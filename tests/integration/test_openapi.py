@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 
-from app.door.paths import INFER, INFER_VERSION, UPLOADS
 from app.door.problems import PROBLEM_TYPE
 
 
@@ -48,7 +47,7 @@ def test_a_person_can_read_it(calls):
     assert [call["operationId"] for call in calls if '"null"' in json.dumps(call.get("parameters"))] == []
 
 
-@pytest.mark.parametrize("path", sorted(UPLOADS))
+@pytest.mark.parametrize("path", ["/", "/attention", "/classify", "/embed", "/predict"])
 def test_the_example_of_json_can_be_sent(client, described, path):
     example = described["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]["example"]
     assert client.post(path, json=example).status_code == 200
@@ -64,11 +63,6 @@ def test_bodies_are_of_types_that_generators_know(calls):
 def test_answers_may_have_more_than_is_described(described):
     schemas = described["components"]["schemas"].values()
     assert [schema["title"] for schema in schemas if schema.get("additionalProperties") is False] == []
-
-
-def test_every_route_that_takes_images_is_known_to_the_door(described):
-    bringing = {path for path, methods in described["paths"].items() if "requestBody" in methods.get("post", {})}
-    assert bringing == UPLOADS | {INFER, INFER_VERSION}
 
 
 def test_it_is_the_same_when_asked_again(client, described):

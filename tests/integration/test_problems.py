@@ -198,6 +198,13 @@ def test_a_client_may_disconnect_in_every_protocol(client, star, hang_up, path, 
     assert client.app.state.services.admission.images == 0
 
 
+@pytest.mark.parametrize("path", ["", "/wall", "/report"])
+def test_maps_that_nobody_waits_for_are_not_made(client, star, hang_up, path):
+    maps = client.post("/classify", content=star).json()["results"][0]["attention"]
+    assert hang_up(client.app, maps + path, method="GET") == 499
+    assert client.app.state.services.admission.images == 0
+
+
 def test_every_error_has_a_kind_of_its_own_and_an_error_status():
     kinds = ServiceError.__subclasses__()
     assert len({kind.kind for kind in kinds}) == len(kinds)

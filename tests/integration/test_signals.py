@@ -85,10 +85,12 @@ def test_unfinished_upload_gets_503_when_draining():
         assert ended(server)
 
 
-def test_a_second_signal_ends_it_at_once():
+def test_a_second_sigterm_changes_nothing_and_a_second_sigint_ends_it_at_once():
     with running(drain_delay_s=60) as server:
         server.send_signal(signal.SIGTERM)
         eventually(lambda: not is_ready(server.port))
+        server.send_signal(signal.SIGTERM)
+        assert httpx.get(f"{server.url}/livez", timeout=PATIENCE_S).status_code == 200
         server.send_signal(signal.SIGINT)
         assert server.wait(60) == 128 + signal.SIGINT
 

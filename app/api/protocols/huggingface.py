@@ -18,7 +18,6 @@ from app.api.route import CheckedRoute
 from app.api.routes.probes import readyz
 from app.api.services import services_of
 from app.classifier import Processed
-from app.door.paths import HOME, PREDICT
 from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
 from app.inference.scoring import TOP_K, Scoring, digits
@@ -50,8 +49,8 @@ described = partial(
 )
 
 
-@described(HOME, operation_id="predict_at_root")
-@described(PREDICT)
+@described("/", operation_id="predict_at_root")
+@described("/predict")
 async def predict(request: Request) -> list[LabelScore]:
     """The image is the body, or base64 in JSON under `inputs`. A form or JSON may have the parameters too.
 

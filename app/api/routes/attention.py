@@ -18,7 +18,6 @@ from app.api.parameters import ChoiceQuery
 from app.api.representation import Format, npy, preferred_format, representations
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.door.paths import ATTENTION
 from app.door.problems import problems
 from app.drawing.heatmap import Style, draw
 from app.drawing.scale import Scale, limits
@@ -71,13 +70,13 @@ router = APIRouter(tags=["maps"], route_class=CheckedRoute)
 
 
 @router.get(
-    ATTENTION,
+    "/attention",
     operation_id="attention_by_query",
     responses=ANSWERS,
     response_class=Response,
     summary="The same with ?id=; without an id, a short help text",
 )
-@router.get(f"{ATTENTION}/{{id}}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
+@router.get("/attention/{id}", summary="Draw a map of an image", responses=ANSWERS, response_class=Response)
 async def attention(
     request: Request,
     choice: ChoiceQuery,
@@ -109,7 +108,7 @@ async def attention(
 
 
 @router.post(
-    ATTENTION,
+    "/attention",
     summary="Draw a map of an image in the request",
     responses=ANSWERS | problems(400, 408, 413, 415),
     response_class=Response,

@@ -14,7 +14,6 @@ from app.api.image_results import aside_if_many, results
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.classifier import Processed
-from app.door.paths import CLASSIFY
 from app.door.problems import problems
 from app.errors import NoClasses
 from app.inference.scoring import TOP_K, Prediction
@@ -51,7 +50,7 @@ router = APIRouter(tags=["images"], route_class=CheckedRoute)
 
 
 @router.post(
-    CLASSIFY,
+    "/classify",
     summary="Classify images",
     response_model_exclude_none=True,
     openapi_extra=image_request(ClassifyParameters),

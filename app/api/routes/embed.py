@@ -16,7 +16,6 @@ from app.api.representation import MEDIA_TYPES, npy, preferred_format
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.classifier import Processed
-from app.door.paths import EMBED
 from app.door.problems import problems
 
 
@@ -44,7 +43,7 @@ router = APIRouter(tags=["images"], route_class=CheckedRoute)
 
 
 @router.post(
-    EMBED,
+    "/embed",
     summary="Get the embeddings of images",
     response_model=EmbedResponse,
     response_model_exclude_none=True,

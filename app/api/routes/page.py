@@ -8,7 +8,6 @@ from starlette.staticfiles import StaticFiles
 
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.door.paths import HOME
 from app.drawing.colormaps import COLORMAPS
 
 FILES = StaticFiles(directory=Path(__file__).parents[2] / "page")
@@ -23,7 +22,7 @@ HEADERS = {
 router = APIRouter(route_class=CheckedRoute)
 
 
-@router.get(HOME, include_in_schema=False)
+@router.get("/", include_in_schema=False)
 async def page(request: Request) -> Response:
     """The page for a person who opens the service in a browser. Its links are relative to an address that ends in /."""
     services = services_of(request)

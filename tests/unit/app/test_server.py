@@ -6,19 +6,12 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 
 import pytest
-import uvicorn
-from starlette.responses import Response
 
 from app import server
-from app.door.cors import Cors
-from app.door.places import Places
-from app.door.protocol import GuardedProtocol
-from app.lifecycle import Lifecycle
 from app.settings import Settings
-from tests.support.processes import PATIENCE_S, eventually
+from tests.support.processes import eventually
 
 
 @pytest.fixture
@@ -109,31 +102,11 @@ def test_the_system_holds_little_of_an_answer_that_nobody_reads():
     assert sent < 4 * server.UNSENT_BYTES  # else it is megabytes
 
 
-@pytest.mark.parametrize(("files", "connections"), [(10_000, 100), (264, 100), (100, 18), (10, 1)])
+@pytest.mark.parametrize(("files", "connections"), [(10_000, 2048), (100, 36), (10, 1)])
 def test_connections_fit_the_open_files_that_the_system_allows(monkeypatch, caplog, files, connections):
     monkeypatch.setattr(server, "allow_open_files", lambda wanted: files)
-    assert server.fitting(Settings(max_connections=100)).max_connections == connections
-    assert (f"the system allows {files} open files" in caplog.text) == (connections < 100)
-
-
-async def test_a_connection_that_nobody_has_taken_when_the_port_closes_is_answered(monkeypatch):
-    monkeypatch.setattr("app.door.transport.LINGER_S", 0.1)
-
-    async def app(scope, receive, send):
-        await Response("hello")(scope, receive, send)
-
-    protocol = partial(GuardedProtocol, places=Places(at_work=9), cors=Cors([]))
-    config = uvicorn.Config(app, http=protocol, lifespan="off", log_config=None)
-    config.load()
-    stopping = server.Server(config, lifecycle=Lifecycle(), drain_delay_s=0)
-    stopping.lifespan = config.lifespan_class(config)
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        await stopping.startup([listening])
-        with socket.create_connection(listening.getsockname()) as client:  # the event loop has no turn to see it
-            client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            await stopping.shutdown([listening])
-            client.settimeout(PATIENCE_S)
-            assert client.recv(9999).endswith(b"hello")
+    assert server.max_connections() == connections
+    assert (f"the system allows {files} open files" in caplog.text) == (connections < 2048)
 
 
 LEFT_BEHIND = """

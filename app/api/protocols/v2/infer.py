@@ -20,7 +20,6 @@ from app.api.representation import BINARY
 from app.api.route import CheckedRoute
 from app.api.services import Services, services_of
 from app.classifier import Outcome, Processed
-from app.door.paths import INFER, INFER_VERSION
 from app.door.problems import problems
 from app.errors import MalformedRequest
 from app.telemetry.request_state import RequestState
@@ -34,8 +33,8 @@ described = partial(
 )
 
 
-@described(INFER_VERSION, operation_id="infer_of_version")
-@described(INFER)
+@described("/v2/models/{name}/versions/{version}/infer", operation_id="infer_of_version")
+@described("/v2/models/{name}/infer")
 async def infer(request: Request, name: NamedDep) -> Response:
     """The images are UINT8 pixels of the network's input size, or BYTES of encoded images.
 

@@ -1,5 +1,6 @@
 """app/door/admission.py with a clock that is set by hand."""
 
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -100,6 +101,28 @@ def test_many_requests_count_more_than_a_single_one(clock):
     places._max_wait_s = 100.0
     answer(places, clock, ahead=39, seconds=4.0)
     assert places.image_s == pytest.approx(0.1, rel=0.3)
+
+
+def test_a_pause_of_the_machine_teaches_no_wrong_wait(clock):
+    places = made(image_s=0.1, max_wait_s=9.0)
+    for _ in range(60):
+        answer(places, clock, ahead=15, seconds=1.6)
+    with ExitStack() as in_work:
+        answered = [in_work.enter_context(places.admit(1)) for _ in range(20)]
+        clock.now += 600
+        for call in answered:
+            call()
+        assert places.image_s < 0.3  # without a bound it is 29
+    for _ in range(20):
+        answer(places, clock, ahead=15, seconds=1.6)
+    assert places.image_s == pytest.approx(0.1, rel=0.5)
+
+
+def test_a_machine_that_became_slow_is_believed(clock):
+    places = made(image_s=0.01, max_wait_s=100.0)
+    for _ in range(80):
+        answer(places, clock, ahead=15, seconds=16.0)
+    assert places.image_s == pytest.approx(1.0, rel=0.3)
 
 
 def test_a_stopping_service_finishes_what_began_and_a_failed_one_nothing():

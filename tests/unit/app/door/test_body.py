@@ -2,13 +2,12 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
-from itertools import accumulate
+from contextlib import suppress
 
 import pytest
 
 from app.door import body as module
-from app.door.body import AHEAD_BYTES, Bodies, Body
+from app.door.body import Bodies, Body
 from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
 from app.settings import Settings
 from app.telemetry.stages import Stages
@@ -99,102 +98,39 @@ async def test_the_wait_for_an_answer_has_no_limit(body_of):
         await asyncio.wait_for(body.receive(), 0.1)
 
 
-@pytest.mark.parametrize(
-    ("sizes", "ahead"),
-    [
-        ([100], 100),
-        ([1] * 100, 100),
-        ([AHEAD_BYTES, 100], AHEAD_BYTES),
-        ([AHEAD_BYTES - 1, 100, 100], AHEAD_BYTES + 99),
-    ],
-)
-async def test_bytes_that_have_arrived_are_received_once_and_in_order(body_of, sizes, ahead):
-    content = bytes(i % 251 for i in range(sum(sizes)))
-    messages = [
-        {"type": "http.request", "body": content[end - size : end], "more_body": end < len(content)}
-        for size, end in zip(sizes, accumulate(sizes), strict=True)
-    ]
-    limits = bodies(max_upload_bytes=10**6, max_bodies_bytes=10**6)
-    body = body_of(limits, *messages, content_length=str(len(content)))
-    await body.arrive()
-    assert limits.bytes_in_work == ahead
-    received = [await body.receive()]
-    assert len(received[0]["body"]) == ahead
-    while received[-1]["more_body"]:
-        received.append(await body.receive())
-    assert b"".join(message["body"] for message in received) == content
-    assert body.finished
-    body.release()
-    assert limits.bytes_in_work == 0
-
-
-async def test_a_disconnect_while_the_body_arrives_is_passed_on(body_of):
-    body = body_of(bodies(), part(5, more=True), LEFT, LEFT, content_length="10")
-    await body.arrive()
-    assert [await body.receive(), await body.receive()] == [part(5, more=True), LEFT]
-
-
-async def test_all_bodies_together_are_bounded_until_they_are_released(body_of):
+async def test_of_bodies_that_are_too_large_together_the_newest_is_refused(body_of):
     limits = bodies(max_bodies_bytes=150)
     first = await whole(body_of(limits, part(100, more=False), content_length="100"))
+    second = body_of(limits, part(40, more=True), part(20, more=True), part(20, more=False), content_length="80")
     with pytest.raises(Overloaded):
-        await whole(body_of(limits, part(60, more=False), content_length="60"))
+        await whole(second)
+    with pytest.raises(Overloaded):  # also for the piece that is there already, and for each that comes
+        await second.receive()
+    second.release()
     assert limits.bytes_in_work == 100
     first.release()
     assert limits.bytes_in_work == 0
+    assert (await whole(body_of(limits, part(100, more=False), content_length="100"))).finished
 
 
-async def test_when_bodies_fill_their_memory_the_one_is_refused_that_held_most_for_longest(body_of):
-    """Otherwise one client that holds bodies back just below the limit would lock out all others."""
-    limits = bodies(max_bodies_bytes=150)
-    held = [body_of(limits, part(size, more=True), content_length="100") for size in (99, 30, 20)]
-    waiting = [asyncio.create_task(whole(body)) for body in held]
-    await asyncio.sleep(0.01)
-    assert (await whole(body_of(limits, part(50, more=False), content_length="50"))).finished
-    with pytest.raises(Overloaded):
-        await waiting[0]
-    assert limits.bytes_in_work == 30 + 20 + 50
-    held[1].refuse(Overloaded())  # also if it is not waiting yet or any more
-    waiting[1].cancel()
-    await asyncio.wait(waiting[1:2])
-    with pytest.raises(Overloaded):
-        await held[1].receive()
-    waiting[2].cancel()
-
-
-@pytest.mark.parametrize(("size", "refused"), [(10, False), (11, True)])
-async def test_large_bodies_leave_room_for_small_ones(body_of, monkeypatch, size, refused):
-    monkeypatch.setattr(module, "SMALL_BYTES", 10)
-    limits = bodies(max_bodies_bytes=100)
-    await whole(body_of(limits, part(75, more=False), content_length="75"))  # complete, and still in work
-    with pytest.raises(Overloaded) if refused else nullcontext():
-        await whole(body_of(limits, part(size, more=False), content_length=str(size)))
-
-
-@pytest.mark.parametrize(("together", "most"), [(100, 75), (12, 10), (8, 8)])
-async def test_a_body_that_an_idle_service_has_no_room_for_is_too_large(
-    body_of, request_of, monkeypatch, together, most
-):
+async def test_a_body_that_an_idle_service_has_no_room_for_is_too_large(body_of, request_of):
     """With 503 its client would send it again, for ever."""
-    monkeypatch.setattr(module, "SMALL_BYTES", 10)
-    limits = bodies(max_bodies_bytes=together)
-    limits.check(request_of(content_length=str(most)))
-    (await whole(body_of(limits, part(most, more=False), **CHUNKED))).release()
-    with pytest.raises(BodyTooLarge, match=f"{most} bytes, the most that VIT_MAX_BODIES_BYTES"):
-        limits.check(request_of(content_length=str(most + 1)))
-    with pytest.raises(BodyTooLarge):
-        await whole(body_of(limits, part(most + 1, more=False), **CHUNKED))
+    limits = bodies(max_bodies_bytes=80)
+    limits.check(request_of(content_length="80"))
+    (await whole(body_of(limits, part(80, more=False), **CHUNKED))).release()
+    with pytest.raises(BodyTooLarge, match="80 bytes, the most that VIT_MAX_BODIES_BYTES"):
+        limits.check(request_of(content_length="81"))
 
 
-async def test_when_large_bodies_exceed_their_share_a_large_one_is_refused(body_of, monkeypatch):
-    monkeypatch.setattr(module, "SMALL_BYTES", 10)
-    limits = bodies(max_bodies_bytes=100)
-    small = asyncio.create_task(whole(body_of(limits, part(10, more=True), content_length="100")))
-    await asyncio.sleep(0.05)
-    with pytest.raises(Overloaded):
-        await whole(body_of(limits, part(70, more=False), content_length="100"))
-    assert limits.bytes_in_work == 10
-    small.cancel()
+@pytest.mark.parametrize("after", [[part(9, more=True)] * 3, [part(9, more=True), LEFT], [part(9, more=False)]])
+async def test_the_rest_of_a_body_is_dropped_for_a_limited_time_and_counts_no_longer(body_of, monkeypatch, after):
+    monkeypatch.setattr(module, "LINGER_S", 0.05)
+    limits = bodies()
+    body = body_of(limits, part(50, more=True), *after, **CHUNKED)
+    await body.receive()
+    async with asyncio.timeout(4):
+        await body.drop_rest()
+    assert limits.bytes_in_work == 0
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,12 @@
 import re
 import time
-from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.admission import Admission
-from app.door.header import check_room, deadline, request_id
-from app.errors import InvalidParameter, Overloaded
-from app.lifecycle import Lifecycle
-from app.telemetry.request_state import RequestState
+from app.door.header import deadline, request_id
+from app.errors import InvalidParameter
 
 NAMES = ["a", "3f1c-77", "A_b.C-9", "x" * 64, "", "x" * 65, "a b", "a\nlevel=error", "é", "<script>", "a;b"]
 
@@ -36,33 +32,3 @@ def test_a_deadline_is_at_most_the_setting(request_of, monkeypatch, asked, secon
 def test_a_deadline_that_is_not_a_positive_number_is_refused(request_of, asked):
     with pytest.raises(InvalidParameter):
         deadline(request_of(x_request_timeout=asked), max_s=30)
-
-
-def admission(*, images: int) -> Admission:
-    """With `images` of at most 10 in work, each of which takes a second."""
-    made = Admission(max_images=10, max_wait_s=60, image_s=1, lifecycle=Lifecycle())
-    made.images = images
-    return made
-
-
-FULL, LATE, EMPTY = (admission(images=images) for images in (10, 8, 0))
-
-
-@pytest.mark.parametrize(
-    ("admission", "path", "method", "crowded", "has_room"),
-    [
-        (EMPTY, "/classify", "POST", False, True),
-        (FULL, "/classify", "POST", False, False),
-        (LATE, "/classify", "POST", False, False),
-        (EMPTY, "/classify", "POST", True, False),
-        (FULL, "/attention/x/verify", "POST", False, False),
-        (FULL, "/attention/x", "GET", False, True),
-        (EMPTY, "/attention/x", "GET", True, False),
-        (FULL, "/livez", "GET", True, True),
-        (FULL, "/readyz", "GET", True, True),
-    ],
-)
-def test_maps_and_probes_need_no_room_and_others_are_refused(request_of, admission, path, method, crowded, has_room):
-    state = RequestState(crowded=crowded, deadline=time.monotonic() + 5)
-    with nullcontext() if has_room else pytest.raises(Overloaded):
-        check_room(request_of(path, method), state, admission=admission)

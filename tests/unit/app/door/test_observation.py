@@ -1,4 +1,6 @@
+import asyncio
 import logging
+from unittest.mock import AsyncMock
 
 import pytest
 from opentelemetry import trace
@@ -9,7 +11,6 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from app.door.admission import Admission
-from app.door.cors import Cors
 from app.door.door import Door
 from app.door.keys import ApiKeys
 from app.door.observation import Observation
@@ -47,11 +48,10 @@ def client(metrics) -> TestClient:
         Starlette(routes=routes),
         settings=Settings(root_path="/vit"),
         keys=ApiKeys({"secret": "team"}, metrics_port=0),
-        cors=Cors(()),
         admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()),
         model="a digest",
     )
-    app = Observation(door, metrics=metrics, root_path="/vit", routes=routes)
+    app = Observation(door, metrics=metrics, routes=routes)
     return TestClient(app, raise_server_exceptions=False, headers={"X-API-Key": "secret"})
 
 
@@ -69,7 +69,6 @@ def requests(metrics: Metrics, **labels: str) -> float | None:
     [
         (("/things/1", "/things/2"), "/things/{id}", "200"),
         (("/nowhere/1", "/nowhere/2"), "unmatched", "404"),
-        (("/classify", "/vit/classify"), "/classify", "404"),  # refused before its route is known
         (("/broken", "/broken"), "/broken", "500"),
     ],
 )
@@ -81,10 +80,24 @@ def test_a_request_is_counted_under_its_routes_template(client, metrics, paths, 
 
 
 def test_a_request_without_a_key_is_counted_under_its_route_too(client, metrics):
-    for path in ("/things/1", "/vit/things/2", "/nowhere"):
+    for path in ("/things/1", "/vit/things/2", "/nowhere", "/vit/vit/things/3"):
         assert client.get(path, headers={"X-API-Key": "wrong"}).status_code == 401
     assert requests(metrics, route="/things/{id}", status="401") == 2
-    assert requests(metrics, route="unmatched", status="401") == 1
+    assert requests(metrics, route="unmatched", status="401") == 2
+
+
+def test_the_time_in_which_the_rest_of_a_request_is_dropped_does_not_count(client, metrics, monkeypatch):
+    monkeypatch.setattr("app.door.body.LINGER_S", 0.5)
+
+    async def receive():
+        await asyncio.Event().wait()
+
+    scope = {"type": "http", "method": "POST", "path": "/things/1", "server": ("t", 80)}
+    scope["headers"] = [(b"content-length", b"9")]
+    asyncio.run(client.app(scope, receive, AsyncMock()))  # without a key
+    found = {"route": "/things/{id}"}
+    assert metrics.registry.get_sample_value("vit_request_seconds_count", found) == 1
+    assert metrics.registry.get_sample_value("vit_request_seconds_sum", found) < 0.5
 
 
 def test_stages_are_in_server_timing_and_the_metrics(client, metrics):

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.paths import below, check_port, check_root_path, is_public, upload_route
+from app.door.paths import below, check_port, check_root_path, is_public
 from app.errors import CannotStart, NotFound
 
 PUBLIC = "/ /livez /readyz /health /v2/health/live /v2/health/ready /docs /openapi.json /page/main.js"
@@ -13,22 +13,6 @@ OTHERS = "/classify /attention/x /model /metrics // /livez/ /page /nowhere /v2 /
 def test_only_probes_page_and_description_are_public(path):
     public = path in PUBLIC.split()
     assert [is_public(method, path) for method in ("GET", "HEAD", "POST")] == [public, public, False]
-
-
-@pytest.mark.parametrize(
-    ("path", "route"),
-    [
-        ("/classify", "/classify"),
-        ("/", "/"),
-        ("/v2/models/a b/infer", "/v2/models/{name}/infer"),
-        ("/v2/models/a/versions/1/infer", "/v2/models/{name}/versions/{version}/infer"),
-        ("/v2/models/a/b/infer", None),
-        ("/v2/models/a/infer/", None),
-        ("/attention/x/verify", None),
-    ],
-)
-def test_routes_of_uploads(path, route):
-    assert upload_route(path) == route
 
 
 @pytest.mark.parametrize(

@@ -78,8 +78,8 @@ class Bench:
     def ask(self, id: str, **how: Any) -> asyncio.Task[Maps]:
         return asyncio.create_task(self.maps(id, **how))
 
-    async def begun(self, runs: int = 1) -> None:
-        while len(self.batcher.runs) < runs:
+    async def begun(self, runs: int = 1, *, waiting: int = 1) -> None:
+        while len(self.batcher.runs) < runs or self.explainer._waiting.total() < waiting:
             await asyncio.sleep(0)
 
     def damaged(self) -> float:
@@ -128,7 +128,7 @@ async def test_one_that_leaves_or_runs_out_of_time_ends_nobodys_run(bench):
     id = await bench.keep()
     async with held(bench):
         leaves, stays = bench.ask(id), bench.ask(id)
-        await bench.begun()
+        await bench.begun(waiting=2)
         leaves.cancel()
         with pytest.raises(DeadlineExceeded):
             await bench.maps(id, within_s=0.01)
@@ -138,14 +138,20 @@ async def test_one_that_leaves_or_runs_out_of_time_ends_nobodys_run(bench):
     assert len(bench.batcher.runs) == 1
 
 
-async def test_a_run_that_nobody_waits_for_is_finished_and_its_maps_are_kept(bench):
+async def test_a_run_that_nobody_waits_for_leaves_its_place_and_the_next_one_begins_anew(bench):
     id = await bench.keep()
     async with held(bench):
-        leaves = bench.ask(id)
-        await bench.begun()
-        leaves.cancel()
-    await bench.maps(id)
-    assert len(bench.batcher.runs) == 1
+        leaves = [bench.ask(id) for _ in range(2)]
+        await bench.begun(waiting=2)
+        for one in leaves:
+            one.cancel()
+        await asyncio.wait(leaves)
+        await asyncio.sleep(0)
+        assert bench.places.images == 0
+        comes = bench.ask(id)
+        await bench.begun(2)
+    assert (await comes).classes.tolist() == list(LIKELY)
+    assert len(bench.batcher.runs) == 2
 
 
 async def test_a_failure_reaches_all_who_wait_is_no_news_for_others_and_the_next_one_asks_again(bench):
@@ -153,7 +159,7 @@ async def test_a_failure_reaches_all_who_wait_is_no_news_for_others_and_the_next
     bench.batcher.fails = InferenceFailed()
     async with held(bench):
         waiting, leaves = [bench.ask(id) for _ in range(2)], bench.ask(id)
-        await bench.begun()
+        await bench.begun(waiting=3)
         leaves.cancel()
     assert {type(each) for each in await asyncio.gather(*waiting, return_exceptions=True)} == {InferenceFailed}
     async with held(bench):

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import context
+from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from app.telemetry import logs
 from app.telemetry.logs import JsonFormatter, TextFormatter
 from app.telemetry.request_state import RequestState, in_work
 
@@ -80,3 +82,12 @@ def test_no_client_can_start_a_line(formatter, text):
         with request(RequestState(request_id=text)):
             _, *rest = formatter.format(line).splitlines()
         assert all(line.startswith("    ") for line in rest)
+
+
+def test_no_warning_repeats_what_a_client_sent(caplog, monkeypatch):
+    monkeypatch.setattr(logs, "LineWriter", lambda *_, **__: logging.NullHandler())
+    logs.configure("text", "info")
+    fields = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "any text", "baggage": "any text"}
+    for reader in (TraceContextTextMapPropagator(), W3CBaggagePropagator()):
+        reader.extract(fields)
+    assert caplog.records == []
