@@ -61,6 +61,8 @@ LABEL org.opencontainers.image.title="vit-serve" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
+# Process 1, which passes signals on and reaps orphans
+RUN apt-get update && apt-get install --yes --no-install-recommends tini && rm -rf /var/lib/apt/lists/*
 COPY --from=packages /venv /venv
 COPY --from=packages /srv /srv
 WORKDIR /srv
@@ -80,6 +82,7 @@ EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=60s --retries=3 \
     CMD ["python", "-c", "import os, urllib.request as r; r.build_opener(r.ProxyHandler({})).open('http://127.0.0.1:' + os.environ['VIT_PORT'] + '/readyz', timeout=2)"]
+ENTRYPOINT ["tini", "--"]
 CMD ["python", "-m", "app"]
 
 FROM service AS checkpoint

@@ -28,7 +28,7 @@ help:  ## print this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 serve: $(VENV)/.$(if $(filter cuda,$(DEVICE)),cuda,serve)  ## [BUNDLE=folder] [PORT=8000] [DEVICE=cuda]: install what serving needs (no torch) and serve
-	BY_MAKE=yes VIT_BUNDLE="$(BUNDLE)" VIT_PORT=$(PORT) $(if $(DEVICE),VIT_DEVICE=$(DEVICE)) exec $(BIN)/python -m app
+	VIT_BUNDLE="$(BUNDLE)" VIT_PORT=$(PORT) $(if $(DEVICE),VIT_DEVICE=$(DEVICE)) exec $(BIN)/python -m app
 
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 

@@ -12,8 +12,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 HELP = re.compile(r"^([a-z-]+):.*?## (.*)", re.MULTILINE)
-# In app/settings.py: a field, or an old name.
-SETTING = re.compile(r'^    (\w+): .*\n    """|^    "([a-z_]+)": "[a-z_]+",$', re.MULTILINE)
+SETTING = re.compile(r'^    (\w+): .*\n    """', re.MULTILINE)  # a field in app/settings.py
 ALIKE = 0.7  # from 0 to 1: so much a name has to be like another one for that to be meant
 ALWAYS = ("PYTHON", "VENV", "PARITY", "BENCH", "SHELL", "MAKEFLAGS")
 OF_OTHERS = ("PIP_", "HF_")  # how names begin that pip and Hugging Face's libraries read: make hands them on
@@ -35,7 +34,7 @@ def refusals(targets: list[str], given: list[str]) -> Iterator[str]:
         for target in unknown:
             yield f"{target} is not a target of make{_nearest(target, variables) or '; `make help` lists them.'}"
         return
-    settings = [f"VIT_{(field or old).upper()}" for field, old in SETTING.findall(_text("app/settings.py"))]
+    settings = [f"VIT_{field.upper()}" for field in SETTING.findall(_text("app/settings.py"))]
     known = [name for target in targets for name in variables[target]]
     taken = [*known, *(settings if "serve" in targets else ())]
     for name in given:

@@ -20,7 +20,6 @@ from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
-from app.telemetry.start import start_log
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +36,7 @@ class Backend:
         """
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # ONNX Runtime reads it only when it is imported
         self.lifecycle, self.metrics = Lifecycle(), Metrics()
-        start_log.info("reading %s", settings.bundle)
+        log.info("reading %s", settings.bundle)
         self.bundle = load_bundle(settings.bundle)
         if settings.unfamiliar == "refuse" and not self.bundle.manifest.familiarity:
             raise CannotStart(f"VIT_UNFAMILIAR=refuse needs a bundle that knows its images, and {NO_IMAGES}")
@@ -47,7 +46,7 @@ class Backend:
         self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
         self.metrics.cpu.others = lambda: self.intake.pool.processes().all
         opening = partial(open_model, settings=settings, bundle=self.bundle)
-        start_log.info("starting the processes that decode images")
+        log.info("starting the processes that decode images")
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.intake.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)

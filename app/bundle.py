@@ -20,7 +20,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, Val
 
 from app.errors import CannotStart
 from app.images.preprocess import ImageSpec, Side
-from app.settings import variable
 
 PictureFormat = Literal["png", "json"]
 
@@ -303,7 +302,7 @@ def load_bundle(folder: Path) -> Bundle:
 def _no_bundle(path: Path) -> BundleError:
     """Says which mistake it is: a wrong path, a checkpoint, or a folder of something else."""
     if not path.exists():
-        return BundleError(f"{path} does not exist ({variable('bundle')})")
+        return BundleError(f"{path} does not exist (VIT_BUNDLE)")
     if path.is_file() or any(file.suffix in CHECKPOINTS for file in path.iterdir()):
         command = f"make export CHECKPOINT={quote(str(path))} OUT={quote(f'bundles/{path.resolve().stem}')}"
         return BundleError(f"{path} looks like a checkpoint, not a bundle. Make a bundle of it: {command}")

@@ -170,11 +170,8 @@ class StoreUnavailable(ServiceError):
     detail = "The store of attention maps does not answer. Send this request again in a moment."
 
 
-def is_meant(name: str, known: Iterable[str], renamed: Mapping[str, str] = {}) -> str:
-    """`: is top_k meant?` for the name that is nearest to an unknown one, or nothing if none is near.
-
-    `renamed` has new names by their old ones.
-    """
-    spelled = {other.lower(): other for other in known} | {old.lower(): new for old, new in renamed.items()}
+def is_meant(name: str, known: Iterable[str]) -> str:
+    """`: is top_k meant?` for the name that is nearest to an unknown one, or nothing if none is near."""
+    spelled = {other.lower(): other for other in known}
     near = get_close_matches(name.lower()[:64], spelled, n=1, cutoff=0.75)
     return f": is {spelled[near[0]]} meant?" if near else ""

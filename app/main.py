@@ -176,10 +176,8 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
             allow_headers=("*",),
             expose_headers=EXPOSED_HEADERS,
         )
-    for gauge in (metrics.images_queued, metrics.waiting_images):
-        gauge.set_function(lambda: backend.batcher.waiting)
-    for gauge in (metrics.images_in_progress, metrics.queue_images):
-        gauge.set_function(lambda: admission.images + backend.intake.pool.lanes.large)
+    metrics.images_queued.set_function(lambda: backend.batcher.waiting)
+    metrics.images_in_progress.set_function(lambda: admission.images + backend.intake.pool.lanes.large)
     metrics.expect(
         routes=((method, route.path) for router in ROUTERS for route in router.routes for method in route.methods),
         labels=manifest.labels,

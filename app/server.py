@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from types import FrameType
@@ -21,14 +22,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import uvicorn
 from pydantic import ValidationError
+from pydantic_settings import CliApp
 
 from app.door.keys import open_keys
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files
-from app.settings import Settings, take_away, unknown_variables, variable
+from app.settings import VERSION, Settings, unknown_variables
 from app.telemetry.logs import configure
-from app.telemetry.start import start_log, told_if_slow
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -47,32 +48,35 @@ EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
 EXIT_OVERDUE = 75  # EX_TEMPFAIL
 
 
-def load() -> "tuple[FastAPI, Settings, list[socket.socket]]":
-    """The service that the VIT_* variables ask for, with its model warm, and the sockets to serve it at.
+def load(flags: Sequence[str] = ()) -> "tuple[FastAPI, Settings, list[socket.socket]]":
+    """The service that the flags and the VIT_* variables ask for, with its model warm, and the sockets to serve it at.
 
-    Exits with 2 or 3 if that is not possible.
+    Exits with 2 or 3 if that is not possible, and with 0 after --help and --version.
     """
+    if "--version" in flags:
+        print(f"vit-serve {VERSION}")  # noqa: T201
+        sys.exit()
     try:
-        settings = Settings()
+        settings = CliApp.run(Settings, cli_args=list(flags))
     except ValidationError as error:
         for e in error.errors():
-            field = f"{variable(str(e['loc'][0]))}: " if e["loc"] else ""
+            field = f"VIT_{str(e['loc'][0]).upper()}: " if e["loc"] else ""
             print(f"cannot start: {field}{e['msg'].removeprefix('Value error, ')}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
-    for sentence in (*unknown_variables(os.environ), *take_away(os.environ)):
+    for sentence in unknown_variables(os.environ):
         log.warning(sentence)
     try:
-        with told_if_slow(), ExitStack() as undone:
+        with ExitStack() as undone:
             keys = open_keys(settings)
             ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
             sockets = [undone.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
-            start_log.info("loading libraries")
+            log.info("loading libraries")
             from app.backend import Backend
 
             backend = Backend(settings=settings)
             undone.callback(backend.stop)
-            start_log.info("loading the web framework")
+            log.info("loading the web framework")
             from app.main import create_app  # with FastAPI it takes half a second, in which the model loads
 
             app = create_app(settings, backend=backend, keys=keys)
@@ -132,7 +136,7 @@ def _bind(settings: Settings, field: str) -> socket.socket:
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
-            another = f"{variable(field)}={port + 1 if port < 65535 else 8000}"
+            another = f"VIT_{field.upper()}={port + 1 if port < 65535 else 8000}"
             raise CannotStart(f"port {port} of {host} is in use: choose another, such as {another}") from None
         raise CannotStart(f"port {port} of {host} cannot be used: {error.strerror}") from None
     return bound

@@ -20,14 +20,12 @@ from app.api.familiar import BY_SETTINGS, Familiar
 from app.api.parameters import Given, P, check_names, read
 from app.api.services import Services
 from app.classifier import Image, Outcome, Processed, Wanted
-from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
+from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType
 from app.images.decode import LargeImage
-from app.images.kinds import IMAGES, TEXT, what_is
 from app.images.upload import Upload
 from app.telemetry.logs import access_log
 from app.telemetry.request_state import RequestState
 
-CURL_D = "In curl, --data-binary @FILE sends a file as it is: -d removes some of its bytes."
 MAX_HASHED_ON_LOOP_BYTES = 2**18  # hashing a larger image would block the event loop for a millisecond or more
 
 
@@ -76,7 +74,7 @@ class ImageRequest:
         """A body that is neither JSON nor a form is taken for the image itself. There is no limit on the bytes of one
         image, because its pixels are what it costs.
         """
-        kind = self._content_type()
+        kind = self.request.headers.get("content-type", "").split(";")[0].strip().lower()
         if kind == "application/json":
             return await read_json(self.request, self.services.json_reader, max_images=max_images)
         if kind.startswith("multipart/form-data"):
@@ -87,9 +85,6 @@ class ImageRequest:
         async for piece in self.request.stream():
             upload.add(piece)
         return [upload], ()
-
-    def _content_type(self) -> str:
-        return self.request.headers.get("content-type", "").split(";")[0].strip().lower()
 
     async def run(
         self,
@@ -119,8 +114,6 @@ class ImageRequest:
         except ClientDisconnect:
             services.metrics.images.labels("abandoned").inc(len(images))
             raise
-        if self._content_type() == "application/x-www-form-urlencoded":
-            outcomes = [_from_curl_d(*pair) for pair in zip(images, outcomes, strict=True)]
         for outcome in outcomes:
             services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()
             if isinstance(outcome, Processed | UnfamiliarImage) and outcome.familiarity is not None:
@@ -175,16 +168,3 @@ class ImageRequest:
             return {**known, "problem": outcome.kind}
         width, height = outcome.image.size
         return {**known, "width": width, "height": height, "format": outcome.image.format}
-
-
-def _from_curl_d(image: Image, outcome: Outcome) -> Outcome:
-    """Says what to do if curl's -d has taken line ends and zeros away: every image file has zeros among its first
-    bytes. What is known to be something else has lost nothing that matters.
-    """
-    if not isinstance(outcome, UnsupportedType | UnusableImage) or not isinstance(image, Upload):
-        return outcome
-    start = bytes(next(image.parts()))
-    kind = what_is(start)
-    if b"\0" in start or (kind and kind.name not in (*IMAGES, TEXT)):
-        return outcome
-    return type(outcome)(f"{outcome.detail} {CURL_D}")

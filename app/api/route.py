@@ -7,12 +7,12 @@ from fastapi import Request, Response
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
-from app.api.parameters import check_names, refuse_body
+from app.api.parameters import check_names
 from app.door.paths import is_public
 
 
 class CheckedRoute(APIRoute):
-    """Refuses a query that names what the path does not take, and a body in a GET. Both only where a key is needed.
+    """Refuses a query that names what the path does not take, where a key is needed.
 
     Probes and the page answer the same whatever the query: health checkers and caches add some. FastAPI would
     solve a dependency of the whole application anew for each request; what a path takes is found here once.
@@ -25,11 +25,9 @@ class CheckedRoute(APIRoute):
         in_query = [name for name in takes if f"{{{name}}}" not in self.path]
 
         async def checked(request: Request) -> Response:
-            if not is_public(request.method, self.path):
-                if given := request.query_params.multi_items():
-                    check_names([name for name, _ in given], in_query, request)
-                if request.method == "GET":
-                    await refuse_body(request)
+            given = request.query_params.multi_items()
+            if given and not is_public(request.method, self.path):
+                check_names([name for name, _ in given], in_query, request)
             return await handle(request)
 
         return checked

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from PIL import Image, ImageCms
 
 from app.images.decode import AvifImage
-from app.images.metadata import orientation
+from app.images.orientation import orientation
 
 WHITE = (255, 255, 255)
 ROWS = 64  # converted at a time, so that an image is never in memory as floats as a whole

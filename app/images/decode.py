@@ -3,7 +3,7 @@
 Knows nothing of HTTP, and imports little: it runs in processes of its own.
 """
 
-import random
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -23,9 +23,7 @@ from PIL import (
 from PIL import WebPImagePlugin as WebpImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.cut import CUT, is_cut
-from app.images.kinds import ACCEPTED, IMAGES, what_broke, what_is
-from app.images.metadata import Jpeg, read_jpeg
+from app.images.kinds import ACCEPTED, IMAGES, what_is
 
 AVIF_DECODER = "dav1d"
 THREADS = 1  # of one AVIF, as for every other type; Pillow takes one for each core
@@ -52,34 +50,10 @@ class AvifImage(AvifImagePlugin.AvifImageFile):
         return access
 
 
-class JpegImage(JpegImagePlugin.JpegImageFile):
-    """A JPEG, also one without its end. It decodes if no pixel depends on what comes behind its data.
-
-    libjpeg makes up what is missing and does not tell. So the same data is decoded with other ends too.
-    """
-
-    unended = b""  # the file, where it has no end
-
-    def load(self) -> Any:
-        access = super().load()
-        unended, self.unended = self.unended, b""
-        fillers = _FILLERS[: max(2, _PIXELS_COMPARED // (self.width * self.height))]
-        for filler in fillers if unended else ():
-            with JpegImagePlugin.JpegImageFile(BytesIO(unended + filler + _EOI)) as other:
-                if any(strip != another for strip, another in zip(_strips(self), _strips(other), strict=True)):
-                    raise UnusableImage(CUT)
-        return access
-
-
-def _strips(image: Image.Image) -> Iterator[bytes]:
-    for top in range(0, image.height, STRIP_ROWS):
-        yield image.crop((0, top, image.width, min(top + STRIP_ROWS, image.height))).tobytes()
-
-
 # Pillow's own search for a parser is not used: it would try others, and it opens some JPEG files as MPO, with a parser
 # that reads metadata.
 PARSERS: dict[str, type[ImageFile.ImageFile]] = {
-    "JPEG": JpegImage,
+    "JPEG": JpegImagePlugin.JpegImageFile,
     "PNG": PngImagePlugin.PngImageFile,
     "WebP": WebpImagePlugin.WebPImageFile,
     "GIF": GifImagePlugin.GifImageFile,
@@ -89,16 +63,8 @@ PARSERS: dict[str, type[ImageFile.ImageFile]] = {
 }
 MAX_SIDE = 16384  # pixels; the limit of WebP itself is 16383
 MAX_SCANS = 100  # of a JPEG; encoders write ten
-_SUPPORTED = "Save it with 8 bits, baseline or progressive, as nearly every program does."
-STRIP_ROWS = 64  # compared at a time
-_EOI = b"\xff\xd9"  # the marker of the end of a JPEG
-# What may come behind a scan: zeros and other bits, and the same behind each restart marker that may be the next. Of
-# 960 files that lacked 1 to 40 bytes, two of them took 18 for whole, four 6, and eight none.
-_FILLERS = [
-    bits + b"".join(bytes((0xFF, 0xD0 + n % 8)) + bits for n in range(16))
-    for bits in (bytes(64), *(bytes(n % 255 for n in random.Random(seed).randbytes(64)) for seed in range(7)))
-]
-_PIXELS_COMPARED = 100_000_000  # of all fillers together, but for the first two
+_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # of a JPEG: no stuffed byte, restart marker or padding
+_SOI, _EOI, _SOS, _TEM = 0xD8, 0xD9, 0xDA, 0x01
 
 
 class Limits(NamedTuple):
@@ -124,38 +90,35 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
     if not data:
         raise UnusableImage("The image is empty.")
     name = sniff(data)
-    jpeg = _read_jpeg(data) if name == "JPEG" else None
+    scans = scans_of(data) if name == "JPEG" else 1
+    if scans > MAX_SCANS:  # each may cost as much as a whole image, says libjpeg-turbo
+        raise UnusableImage(f"The JPEG has more than {MAX_SCANS} scans.")
+    if not scans:  # Pillow would look for one byte by byte
+        raise _broken(name)
     try:
-        with PARSERS[name](BytesIO(jpeg.bare + (b"" if jpeg.ended else _EOI) if jpeg else data)) as image:
+        with PARSERS[name](BytesIO(data)) as image:
             _check_size(image.size, limits)
-            if jpeg and jpeg.exif:
-                image.info["exif"] = jpeg.exif
-            if isinstance(image, JpegImage) and jpeg and not jpeg.ended:
-                image.unended = jpeg.bare
             yield image, name
     except (UnsupportedType, UnusableImage, LargeImage, MemoryError):
         raise
     except Image.DecompressionBombError:
         raise _too_many_pixels(limits) from None
-    except Exception as failure:  # on broken files Pillow's parsers raise nearly every built-in exception
-        if broke := what_broke(data):
-            raise UnusableImage(broke.sentence) from None
-        if jpeg and jpeg.kind and (jpeg.ended or jpeg.has_scans):
-            raise UnusableImage(f"This kind of JPEG is not supported: {jpeg.kind}. {_SUPPORTED}") from None
-        if (not jpeg.ended and not jpeg.is_broken) if jpeg else is_cut(name, data, failure):
-            raise UnusableImage(CUT) from None
-        raise UnusableImage(f"This looks like {name} but cannot be decoded.") from None
+    except Exception:  # on broken files Pillow's parsers raise nearly every built-in exception
+        raise _broken(name) from None
 
 
-def _read_jpeg(data: bytes) -> Jpeg:
-    """Raises UnusableImage also where scans are missing at the end."""
-    try:
-        jpeg = read_jpeg(data, max_scans=MAX_SCANS)
-    except ValueError as error:
-        raise UnusableImage(f"The JPEG has {error}.") from None
-    if not (jpeg.ended or jpeg.has_scans or jpeg.is_broken):
-        raise UnusableImage(CUT)
-    return jpeg
+def scans_of(jpeg: bytes) -> int:
+    """The number of scans before the end of the image. Markers are found as libjpeg finds them (T.81, annex B)."""
+    scans, position = 0, 2
+    while match := _MARKER.search(jpeg, position):
+        marker, position = jpeg[match.start() + 1], match.end()
+        if marker == _EOI:
+            break
+        if marker in (_SOI, _TEM):  # these two have no length
+            continue
+        scans += marker == _SOS
+        position += max(int.from_bytes(jpeg[position : position + 2], "big"), 2)
+    return scans
 
 
 def _check_size(size: tuple[int, int], limits: Limits) -> None:
@@ -168,15 +131,17 @@ def _check_size(size: tuple[int, int], limits: Limits) -> None:
         raise UnusableImage(f"The long side of the image is over {limits.max_aspect_ratio:g} times its short side.")
 
 
+def _broken(name: str) -> UnusableImage:
+    return UnusableImage(f"This looks like {name} but cannot be decoded.")
+
+
 def _too_many_pixels(limits: Limits) -> UnusableImage:
     return UnusableImage(f"The image has more than {limits.max_pixels} pixels.")
 
 
 def sniff(data: bytes) -> str:
     """Name of the image type by its first bytes. Raises UnsupportedType."""
-    kind = what_is(data)
-    if kind is None:
-        raise UnsupportedType(f"This is not an image of an accepted type: {ACCEPTED}.")
-    if kind.name not in IMAGES:
-        raise UnsupportedType(kind.sentence)
-    return kind.name
+    name = what_is(data)
+    if name not in IMAGES:
+        raise UnsupportedType(f"This is {name}, not {ACCEPTED}." if name else f"This is not {ACCEPTED}.")
+    return name

@@ -14,7 +14,6 @@ from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
 from app.machine import allowed_cores, instructions
 from app.settings import Settings
-from app.telemetry.start import start_log
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ def open_model(*, settings: Settings, bundle: Bundle) -> Model:
     Raises BundleError when a file of the bundle is damaged, DeviceError when the settings ask for a device or an engine
     that does not work, and its subclass WrongAnswer when it does not compute the known answer of the bundle.
     """
-    start_log.info("checking the files of the bundle")
+    log.info("checking the files of the bundle")
     with ThreadPoolExecutor(1) as checker:
         checked = checker.submit(bundle.check_files)
         try:
@@ -60,7 +59,7 @@ def _open(settings: Settings, bundle: Bundle) -> Model:
             with failures_as_device_errors("OpenVINO cannot run this bundle"):
                 if not find_spec("openvino"):
                     raise DeviceError("OpenVINO is not installed")
-                start_log.info("opening the model in OpenVINO")
+                log.info("opening the model in OpenVINO")
                 from app.inference.openvino import OpenVinoEngine  # each engine takes a moment to import, and memory
 
                 return on_cpu(OpenVinoEngine)
@@ -69,14 +68,14 @@ def _open(settings: Settings, bundle: Bundle) -> Model:
                 raise
             log.warning("%s; ONNX Runtime is used instead", error)
     with failures_as_device_errors("ONNX Runtime cannot run this bundle"):
-        start_log.info("opening the model in ONNX Runtime")
+        log.info("opening the model in ONNX Runtime")
         from app.inference.onnxruntime import OnnxEngine
 
         return on_cpu(OnnxEngine)
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
-    start_log.info("opening the model on the GPU" if NVIDIA_DRIVER.exists() else "looking for a GPU")
+    log.info("opening the model on the GPU" if NVIDIA_DRIVER.exists() else "looking for a GPU")
     from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest
@@ -90,7 +89,7 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
         gpu=settings.gpu,
         memory_bytes=settings.gpu_memory_bytes,
     )
-    start_log.info("recording the model's graphs, and asking each for the known answer")
+    log.info("recording the model's graphs, and asking each for the known answer")
     return _warm(engine, bundle)
 
 
@@ -107,7 +106,7 @@ def _on_cpu(settings: Settings, bundle: Bundle, kind: Callable[..., Engine]) -> 
         threads=threads,
         side_by_side=min(threads, settings.max_batch or SIDE_BY_SIDE) if weights <= LARGEST_COPY else 1,
     )
-    start_log.info("asking the model for the known answer")
+    log.info("asking the model for the known answer")
     return _warm(engine, bundle)
 
 

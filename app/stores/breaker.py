@@ -1,62 +1,36 @@
-"""A circuit breaker (Nygard, Release It!): no request waits for a store that has just failed several times in a row."""
+"""A circuit breaker (Nygard, Release It!): requests do not wait for a store that has just failed several times."""
 
-import asyncio
-import logging
-from collections.abc import Awaitable, Callable
-
-log = logging.getLogger(__name__)
+import time
+from collections.abc import Callable
 
 FAILURES = 5
 PAUSE_S = 5.0
 
 
 class Breaker:
-    """Opens after FAILURES failures in a row. While it is open it calls `probe` every PAUSE_S in the background, so no
-    request is spent on finding out. Belongs to the event loop.
+    """Opens after FAILURES failures in a row. Then it lets one request through every PAUSE_S, and closes with the first
+    that works. Belongs to the event loop.
     """
 
-    def __init__(self, *, probe: Callable[[], Awaitable[None]]) -> None:
-        """`probe` raises while the store does not work."""
-        self._probe = probe
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._failures = 0
-        self._recovering: asyncio.Task[None] | None = None
-        self._closed = False
+        self._next = 0.0  # when a request may find out, while it is open
 
     @property
     def is_open(self) -> bool:
-        return self._recovering is not None
+        return self._failures >= FAILURES
+
+    def lets_through(self) -> bool:
+        """Whether this request may ask the store."""
+        if self.is_open and self._clock() < self._next:
+            return False
+        self._next = self._clock() + PAUSE_S
+        return True
 
     def succeeded(self) -> None:
         self._failures = 0
 
     def failed(self) -> None:
         self._failures += 1
-        if self._failures >= FAILURES:
-            self.open()
-
-    def open(self) -> None:
-        """To be called where another request would fail too."""
-        self._failures = max(self._failures, 1)
-        if not self.is_open:
-            log.warning("the store does not work; no request is sent to it until it does")
-            self._recovering = asyncio.create_task(self._recover())
-
-    async def close(self) -> None:
-        """Stop probing."""
-        self._closed = True
-        if self._recovering:
-            self._recovering.cancel()
-            await asyncio.wait([self._recovering])
-
-    async def _recover(self) -> None:
-        while self._failures and not self._closed:  # redis-py may swallow the cancellation
-            await asyncio.sleep(PAUSE_S)
-            try:
-                await self._probe()
-            except Exception as error:
-                log.debug("the store still fails: %s", type(error).__name__)
-            else:
-                self._failures = 0
-        self._recovering = None
-        if not self._closed:
-            log.info("the store works again")
+        self._next = self._clock() + PAUSE_S

@@ -3,36 +3,55 @@
 Nothing that a client sends can end a line or begin another.
 """
 
+import atexit
 import json
 import logging
 import re
-import sys
 from datetime import UTC, datetime
+from logging.handlers import QueueHandler, QueueListener
+from queue import SimpleQueue
 from typing import Any, Literal
 
 from opentelemetry import trace
 
-from app.telemetry.line_writer import LineWriter
 from app.telemetry.request_state import in_work
 
 access_log = logging.getLogger("app.access")  # one line for every request
 
-STANDARD_ERROR = 2
+MAX_WAITING = 10_000  # lines; most have 200 bytes
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 
 def configure(format: Literal["text", "json"], level: str) -> None:
     """Send the lines of every logger, uvicorn's too, to standard error."""
-    handler = LineWriter(STANDARD_ERROR, encoding=sys.stderr.encoding)
+    handler = DroppingHandler(SimpleQueue())  # unlike Queue, a signal's handler may put into it too
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
     for reader in ("opentelemetry.trace", "opentelemetry.baggage"):  # their warnings repeat fields of a request
         logging.getLogger(reader).setLevel(logging.ERROR)
+    listener = QueueListener(handler.queue, logging.StreamHandler())
+    listener.start()
+    atexit.register(listener.stop)
 
 
 def dropped_lines() -> int:
     """Lines that were not written since the start, because nothing read them."""
-    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, LineWriter))
+    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, DroppingHandler))
+
+
+class DroppingHandler(QueueHandler):
+    """Formats a line where it is known whose request it is, for a thread that writes. A pipe whose reader has stopped
+    blocks that thread alone: above MAX_WAITING lines, further ones are dropped and counted.
+    """
+
+    queue: SimpleQueue[logging.LogRecord]
+    dropped = 0  # lines since the start
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        if self.queue.qsize() < MAX_WAITING:
+            self.queue.put_nowait(record)
+        else:
+            self.dropped += 1
 
 
 class JsonFormatter(logging.Formatter):

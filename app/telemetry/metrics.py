@@ -35,8 +35,8 @@ SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 LOOP_INTERVAL_S = 0.25
 EXPOSITION_TYPE = CONTENT_TYPE_PLAIN_0_0_4  # of what `exposition` returns
-MAX_NAMES = 50  # of labels
-OTHER_LABELS = "other"  # all without a name of their own
+MAX_LABELS = 50  # with a name of their own
+OTHER_LABELS = "other"
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}  # any other method counts as OTHER
 
 
@@ -76,11 +76,8 @@ class Metrics:
         )
         self.images_queued = gauge("vit_images_queued", "Images waiting for a forward pass")
         self.images_in_progress = gauge("vit_images_in_progress", "Images in progress, waiting ones included")
-        # Old names, which this release still exposes.
-        self.waiting_images = gauge("vit_waiting_images", "Old name of vit_images_queued")
-        self.queue_images = gauge("vit_queue_images", "Old name of vit_images_in_progress")
         self.store_failures = counter("vit_store_failures", "Records not written or not read", ["operation", "reason"])
-        for reason in ("full", "refused", "read-only"):
+        for reason in ("full", "refused"):
             self.store_failures.labels("put", reason)
         self.breaker = gauge("vit_store_breaker_open", "1 while the store is not asked")
         self.loop_lag = seconds("vit_event_loop_lag_seconds", "How late the event loop runs a timer")
@@ -91,7 +88,9 @@ class Metrics:
         """
         for method, route in (*routes, *((method, "unmatched") for method in METHODS)):
             self._requests.labels(method, route, "500")
-        self._top_labels = TopLabels(self._images_by_label, labels)
+        # Those behind the first MAX_LABELS of the model count together: all replicas count under the same names.
+        names = [*labels[:MAX_LABELS], *[OTHER_LABELS] * len(labels[MAX_LABELS:])]
+        self._top_labels = [self._images_by_label.labels(name) for name in names]
         for key in keys:
             self._key_requests.labels(key)
 
@@ -109,7 +108,7 @@ class Metrics:
 
     def answered(self, index: int, score: float) -> None:
         """The class of an image's most likely label, and its score. Belongs to the event loop, after `expect`."""
-        self._top_labels.count(index)
+        self._top_labels[index].inc()
         self._top_scores.observe(score)
 
     def stage(self, stage: Stage, seconds: float) -> None:
@@ -121,36 +120,6 @@ class Metrics:
     def exposition(self) -> bytes:
         """All metrics in Prometheus's text format."""
         return generate_latest(self.registry)
-
-
-class TopLabels:
-    """How often each label was the most likely one, under the names of at most MAX_NAMES labels. A model that has more
-    names those which come first.
-
-    Belongs to the event loop.
-    """
-
-    def __init__(self, counter: Counter, labels: Sequence[str]) -> None:
-        """`labels` are those of the model, (classes,)."""
-        self._counter, self._labels = counter, labels
-        self._names: set[str] = set()  # two classes may have the same
-        self._of_class: list[Callable[[], None] | None] = [None] * len(labels)  # none before the first is counted
-        if len(set(labels)) <= MAX_NAMES:
-            for index in range(len(labels)):
-                self._name(index)
-
-    def count(self, index: int) -> None:
-        """`index` is that of the class."""
-        (self._of_class[index] or self._name(index))()
-
-    def _name(self, index: int) -> Callable[[], None]:
-        name = self._labels[index]
-        if name not in self._names and len(self._names) == MAX_NAMES:
-            name = OTHER_LABELS
-        else:
-            self._names.add(name)
-        increment = self._of_class[index] = self._counter.labels(name).inc
-        return increment
 
 
 class DroppedLines(Collector):

@@ -82,7 +82,7 @@ def test_many_files_that_cannot_be_used_are_one_card_that_unfolds_and_the_chosen
     assert page.locator("#queue").bounding_box()["height"] == box["height"]
     refused = card.locator(".refused .status").all_inner_texts()
     assert [text.split()[0] for text in refused] == [f"{i:02}.jpg" for i in range(0, 25, 5)]
-    assert all("This is not an image of an accepted type" in text for text in refused)
+    assert all("This is text, not JPEG" in text for text in refused)
     for left in ("4 files cannot be used", "3 files cannot be used", "2 files cannot be used"):
         card.get_by_role("button", name="Remove").first.click()
         assert card.locator("summary").inner_text() == left
@@ -161,7 +161,7 @@ def test_an_address_is_answered_with_a_sentence(page, event):
 def test_a_text_and_a_file_that_is_too_large_are_refused_in_sentences_beside_them(page, star, tmp_path, complaints):
     pick(page, {"notes.txt": b"hello", "a.jpg": star})
     settle(page)
-    assert refusal(page).startswith("notes.txt This is not an image of an accepted type")
+    assert refusal(page).startswith("notes.txt This is text, not JPEG")
     assert page.locator(".labels .name").first.inner_text() == "star"  # the other file is not delayed
     held = page.locator(".refused img").get_attribute("src")
     page.evaluate("URL.revokeObjectURL = (address) => revoked.push(address); revoked = []")

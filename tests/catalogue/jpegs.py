@@ -102,7 +102,6 @@ ENCODINGS: dict[str, dict[str, Any]] = {
     "optimised": {"optimize": True}, "restart markers": {"restart_marker_blocks": 1},
     "a comment": {"comment": b"x" * 1000}, "Adobe RGB": {"keep_rgb": True},
 }  # fmt: skip
-FILM = b"\0\0\0\x18ftypmp42" + bytes(8) + b"\xff\xc0\xff\xd8" + np.random.default_rng(6).bytes(9000)
 ICC = b"ICC_PROFILE\0"
 XMP = b"http://ns.adobe.com/xap/1.0/\0"
 LOOP = directory(entry(0x8769, 4, 1, 8), entry(0x8825, 4, 1, 8), following=8)
@@ -141,7 +140,7 @@ def cases() -> list[Case]:
             "Adobe cut short": [segment(0xEE, b"Ado")], "every kind of application data": [segment(0xE0 + i, b"x") for i in range(16) if i != 14],
             "500 comments": [segment(0xFE, b"x" * 60)] * 500, "padding before a marker": [b"\xff" * 1000],
         }.items()),
-        bad("JPEG, 100,000 comments", lambda: spliced(segment(0xFE, b"") * 100_000)),
+        good("JPEG, 100,000 comments", lambda: spliced(segment(0xFE, b"") * 100_000), tolerance=close),
         good("JPEG, two pictures (MPO)", several, tolerance=30),
         good("JPEG, with a gain map (Ultra HDR)", lambda: spliced(segment(0xE1, XMP + b'<x hdrgm:Version="1.0"/>'), picture=several()), tolerance=30),
         good("JPEG, 80 scans", lambda: scans(70), tolerance=close),
@@ -150,11 +149,9 @@ def cases() -> list[Case]:
         *cuts("JPEG", jpeg),
         bad("JPEG, the first bytes", lambda: b"\xff\xd8\xff\xe0"),
         bad("JPEG, start and end", lambda: b"\xff\xd8\xff\xd9"),
-        *(good(f"JPEG, {name}, no end", partial(unended, **options), tolerance=close) for name, options in ENCODINGS.items()),
-        good("JPEG, half an end", lambda: jpeg()[:-1], tolerance=close),
+        *(bad(f"JPEG, {name}, no end", partial(unended, **options)) for name, options in ENCODINGS.items()),
+        bad("JPEG, half an end", lambda: jpeg()[:-1]),
         good("JPEG, no end before 64 zeros", lambda: jpeg()[:-2] + bytes(64), tolerance=close),
-        good("JPEG, no end before a maker's trailer", lambda: jpeg()[:-2] + b"SEFHe\0\0\0" + bytes(range(200)) * 3 + b"SEFT", tolerance=close),
-        good("JPEG, no end before an MP4", lambda: jpeg()[:-2] + FILM, tolerance=close),
         bad("JPEG, of 12 bits", lambda: patched(jpeg(), frame_at(jpeg()), b"\x0c")),
         bad("JPEG, a height behind its data", lambda: patched(jpeg(), frame_at(jpeg()) + 1, b"\0\0")),
         good("JPEG, 1 kB behind the end", lambda: jpeg() + bytes(1000), tolerance=close),
@@ -166,7 +163,7 @@ def cases() -> list[Case]:
         bad("JPEG, claims 65500 x 65500", lambda: sized(65500, 65500)),
         bad("JPEG, claims 7000 x 7000", lambda: sized(7000, 7000), 200, 422),
         bad("JPEG, claims 1 x 60000", lambda: sized(1, 60000)),
-        good("JPEG, a second start", lambda: SOI + jpeg(), tolerance=close),
+        bad("JPEG, a second start", lambda: SOI + jpeg()),
         bad("JPEG, a second frame header", lambda: spliced(jpeg()[frame_at(jpeg()) - 4 : frame_at(jpeg()) + 15])),
         *(bad(f"JPEG, no segment {kind:#x}", partial(without, kind)) for kind in (0xC0, 0xDB)),
         good("JPEG, no Huffman tables (as in MJPEG)", lambda: without(0xC4), tolerance=close),

@@ -217,7 +217,7 @@ def test_the_service_reaches_a_redis_with_a_password(site, redis, metrics):
     url = with_password.replace("$(REDIS_PASSWORD)", PASSWORD).replace("redis:6379", f"127.0.0.1:{redis.port}")
 
     async def comes_back() -> bytes | None:
-        settings = Settings(store=url, store_connect_timeout_s=2, store_timeout_s=2)
+        settings = Settings(store=url, store_timeout_s=2)
         store = RedisStore(settings=settings, namespace="model", metrics=metrics)
         assert await store.keep("key", b"value")
         found = await store.find("key")

@@ -25,6 +25,7 @@ class Image:
 
     def __init__(self, *, config: dict[str, Any], root: str) -> None:
         self.config = config
+        self.starts = [*config["Entrypoint"], *config["Cmd"]]
         self._root = root
 
     def command(self, *command: str, port: int = 0, bundle: Path | None = None) -> list[str]:
@@ -73,7 +74,7 @@ def served(image: Image) -> Iterator[tuple[Server, httpx.Client]]:
     """The service as the image starts it, ready."""
     port = free_port()
     with (
-        started(image.command(*image.config["Cmd"], port=port), port=port, ready=partial(is_ready, port)) as server,
+        started(image.command(*image.starts, port=port), port=port, ready=partial(is_ready, port)) as server,
         httpx.Client(base_url=server.url, timeout=30) as client,
     ):
         yield server, client
@@ -110,7 +111,7 @@ def test_the_image_does_not_start_with_a_damaged_bundle(image, tmp_path):
     with (bundle / "weights.bin").open("r+b") as file:
         file.seek(1000)
         file.write(b"\x01\x02\x03")
-    result = subprocess.run(image.command(*image.config["Cmd"], bundle=bundle), capture_output=True, text=True)
+    result = subprocess.run(image.command(*image.starts, bundle=bundle), capture_output=True, text=True)
     assert result.returncode == 3, result.stderr
     assert "weights.bin does not have the checksum" in result.stderr
     assert "Traceback" not in result.stderr

@@ -79,7 +79,7 @@ def test_every_image_gets_its_labels_and_a_bad_file_is_listed(guarded_url, image
         "--method", "positive_evidence",
     )  # fmt: skip
     assert (done.returncode, "1 of 31 images could not be used" in done.stderr) == (1, True), done.stderr
-    assert "bad.png: This is not an image" in done.stderr
+    assert "bad.png: This is text, not JPEG" in done.stderr
     with (tmp_path / "out.csv").open(newline="") as file:
         rows = [*csv.DictReader(file)]
     assert Counter(row["rank"] for row in rows) == {"": 1, "1": 30, "2": 30}

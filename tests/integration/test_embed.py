@@ -94,6 +94,7 @@ def test_without_a_head_the_open_inference_protocol_has_the_embedding(headless):
     ],
 )
 def test_what_needs_classes_is_refused_without_a_head(headless, result, call):
-    answer = headless.request(*call.format(map=result["attention"]).split(), content=lossless())
+    content = b"" if "{map}" in call else lossless()
+    answer = headless.request(*call.format(map=result["attention"]).split(), content=content)
     assert (answer.status_code, answer.json()["type"]) == (409, "urn:vit-serve:problem:no-classes")
     assert "/embed" in answer.json()["detail"]

@@ -95,11 +95,11 @@ def test_a_second_sigterm_changes_nothing_and_a_second_sigint_ends_it_at_once():
         assert server.wait(60) == 128 + signal.SIGINT
 
 
-def test_a_signal_while_it_starts_ends_it():
-    """tests/unit/app/test_early_signals.py has the other one."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_it_starts_ends_it(number):
     with Process(module="tests.support.stalled_start") as server:
         eventually(lambda: server.output() == "loading\n")
-        server.send_signal(signal.SIGTERM)
+        server.send_signal(number)
         assert server.wait(60) == 0
         assert server.output() == "loading\n"
 

@@ -119,7 +119,7 @@ def test_maps_are_kept_on_request(door, url):
     ("model", "images", "status", "said"),
     [
         (("shapes", ""), given(PIXELS[[0] * 17], "UINT8"), 400, "batch-size must be <= 16"),
-        (("shapes", ""), given(np.array([ENCODED[0], b"x"], np.object_), "BYTES"), 415, "Image 2 of 2: This is no"),
+        (("shapes", ""), given(np.array([ENCODED[0], b"x"], np.object_), "BYTES"), 415, "Image 2 of 2: This is te"),
         (("nope", ""), given(PIXELS, "UINT8"), 404, "'nope' is not found"),
         (("shapes", "9"), given(PIXELS, "UINT8"), 404, "'shapes' version 9 is not"),
     ],

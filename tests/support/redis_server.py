@@ -22,7 +22,7 @@ class RedisServer:
         self._socket = folder / "redis.sock"
         self._process: subprocess.Popen[bytes] | None = None
         self.url = f"unix://{self._socket}"
-        self.settings = {"store": self.url, "store_connect_timeout_s": PATIENCE_S, "store_timeout_s": PATIENCE_S}
+        self.settings = {"store": self.url, "store_timeout_s": PATIENCE_S}
 
     def start(self, *options: str) -> None:
         """Start it and wait until it answers; `options` as on its command line."""

@@ -22,7 +22,6 @@ END_TIMEOUT_S = 20.0
 PATIENT: dict[str, Any] = {  # requests wait and none is refused
     "max_queue_wait_s": 60,
     "request_timeout_s": 120,
-    "store_connect_timeout_s": 5,
     "store_timeout_s": 5,
 }
 

@@ -4,13 +4,11 @@ import binascii
 import re
 
 from app.errors import MalformedRequest
-from app.images.kinds import PYTHONS
 from app.images.upload import Upload
 
 STEP_BYTES = 2**16
 _DATA_URL = re.compile(rb"data:[\w/+.-]*(?:;[\w.-]+=[\w.-]*)*;base64,", re.IGNORECASE)
 _ADDRESS = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
-_PYTHONS = (b"b'", b'b"', b'b\\"')  # the last in JSON
 _URL_SAFE = bytes.maketrans(b"-_", b"+/")  # RFC 4648, 5
 _LONGEST_ESCAPE = len(r"\u002b")
 _ESCAPED = {  # what JSON may escape in base64, and some writers do
@@ -25,7 +23,7 @@ def decode(text: str | memoryview) -> Upload:
     """The image that `text` says in base64, which may be a data URL, URL-safe, and without padding. A view is a JSON
     string with its escapes.
 
-    Raises ValueError, and MalformedRequest for an address and for what Python prints of bytes.
+    Raises ValueError, and MalformedRequest for an address.
     """
     if isinstance(text, str):
         text = memoryview(text.encode())
@@ -39,8 +37,6 @@ def decode(text: str | memoryview) -> Upload:
         if place == 0:
             if _ADDRESS.match(piece):
                 raise MalformedRequest("The service does not fetch addresses: send the image itself in base64.")
-            if piece.startswith(_PYTHONS):
-                raise MalformedRequest(f"This is {PYTHONS}, not base64: send base64.b64encode(data).decode().")
             if prefix := _DATA_URL.match(piece):
                 piece = piece[prefix.end() :]
         place += len(step)

@@ -17,13 +17,11 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 
 from app.api.parameters import Given
 from app.errors import MalformedRequest
-from app.images.kinds import IMAGES, LOOK_BYTES, PYTHONS, TEXT, what_is
 from app.images.upload import Upload
 
 MAX_FIELDS = 16  # parts of a form that are not files, and those of a browser's form in which no file was chosen
 MAX_FIELD_BYTES = 64 * 1024
 BROKEN = "The multipart body is broken."
-OWN_TYPE = "Do not set Content-Type yourself: the client's form adds it, with its boundary."
 REFUSALS = {  # by how Starlette's message begins
     "Too many files": "The form has too many images: send at most {max_images} in one request.",
     "Too many fields": f"The form has more than {MAX_FIELDS} fields besides its files.",
@@ -47,12 +45,11 @@ async def read_form(request: Request, *, parameters: Collection[str], max_images
     # Without a charset: Python would keep the name of each that it does not know.
     boundary = parse_options_header(request.headers["Content-Type"])[1].get(b"boundary", b"").decode("latin-1")
     if not boundary:
-        raise MalformedRequest(f"The content type of the form has no boundary. {OWN_TYPE}")
+        raise MalformedRequest("The content type of the form has no boundary.")
     quoted = boundary.replace("\\", "\\\\").replace('"', '\\"')
-    start = bytearray()
     parser = _FormParser(
         Headers({"Content-Type": f'multipart/form-data; boundary="{quoted}"'}),
-        _in_steps(request.stream(), start),
+        _in_steps(request.stream()),
         parameters=parameters,
         max_files=max_images,
         max_fields=MAX_FIELDS,
@@ -62,35 +59,21 @@ async def read_form(request: Request, *, parameters: Collection[str], max_images
         await parser.parse()
     except MultiPartException as error:
         said = next((said for theirs, said in REFUSALS.items() if error.message.startswith(theirs)), None)
-        parser.refuse_image_in_field()
-        raise MalformedRequest((said or _broken(start, boundary)).format(max_images=max_images)) from None
+        raise MalformedRequest((said or BROKEN).format(max_images=max_images)) from None
     finally:
         for file in parser._files_to_close_on_error:  # Starlette leaves that of a part that is cut off open
             file.close()
     if not parser.ended:
-        raise MalformedRequest(f"{_broken(start, boundary)} It ends before its last boundary.")
+        raise MalformedRequest("The form ends before its last boundary.")
     if not parser.uploads:
-        raise MalformedRequest("The form has no file. With curl, put @ before its name: -F image=@photo.jpg.")
+        raise MalformedRequest("The form has no file.")
     fields = [(name, value) for name, value in parser.items if isinstance(value, str)]
     return parser.uploads, [(name, value) for name, value in fields if value or name not in parameters]
 
 
-def _broken(start: bytes | bytearray, boundary: str) -> str:
-    """What is wrong with a body that begins so."""
-    kind = what_is(bytes(start))
-    if kind and kind.name not in ("a form", TEXT):
-        return kind.sentence
-    if start.startswith(b"--") and not start.startswith(f"--{boundary}".encode("latin-1")):
-        return f"The form has another boundary than its content type says. {OWN_TYPE}"
-    return BROKEN
-
-
-async def _in_steps(pieces: AsyncIterator[bytes], start: bytearray) -> AsyncIterator[bytes]:
-    """So that a body full of what begins like its boundary does not keep the event loop for long. `start` gets its
-    first LOOK_BYTES.
-    """
+async def _in_steps(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """So that a body full of what begins like its boundary does not keep the event loop for long."""
     async for piece in pieces:
-        start += piece[: LOOK_BYTES - len(start)]
         for at in range(0, len(piece), STEP_BYTES):
             yield piece[at : at + STEP_BYTES]
             await asyncio.sleep(0)
@@ -147,7 +130,6 @@ class _FormParser(MultiPartParser):
 
     def on_part_end(self) -> None:
         if self._current_part.file is None:
-            self.refuse_image_in_field()
             super().on_part_end()
         elif self._may_be_empty and not len(self._upload):  # no file was chosen (HTML, 4.10.22.5)
             self._current_files -= 1
@@ -156,22 +138,6 @@ class _FormParser(MultiPartParser):
                 raise MultiPartException("Too many fields")
         else:
             self.uploads.append(self._upload)
-
-    def refuse_image_in_field(self) -> None:
-        """Raises MalformedRequest if the part is an image without what tells it from a field."""
-        data = bytes(self._current_part.data[:LOOK_BYTES])
-        if self._current_part.file is not None or not data:
-            return
-        kind = what_is(data)
-        what = kind.name if kind else "not text"
-        if what == "a form":  # as of `curl -F image=@a.jpg,b.jpg`, and not allowed any more (RFC 7578, 4.3)
-            raise MalformedRequest("A part of the form has files in it: send each in a part of its own.")
-        if what in ("base64", "a data URL", PYTHONS):
-            raise MalformedRequest(f"A part of the form is {what}: send the bytes that it stands for, as a file.")
-        if what == "not text" or what in IMAGES:
-            raise MalformedRequest(
-                f"A part of the form is {what}, and has neither a file name of its own nor the type of an image."
-            )
 
     def on_end(self) -> None:
         self.ended = True

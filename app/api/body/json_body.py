@@ -12,9 +12,6 @@ import secrets
 from contextlib import suppress
 from typing import Any
 
-from app.errors import MalformedRequest
-from app.images.kinds import JSON, LOOK_BYTES, TEXT, what_is
-
 MAX_REST_BYTES = 2**14
 LARGE_BYTES = 2**9  # a string or an array of numbers from here on is set aside
 
@@ -31,12 +28,9 @@ class JsonBody:
     """
 
     def __init__(self, body: bytes | bytearray) -> None:
-        """Raises MalformedRequest for what is known not to be JSON, and ValueError for more than MAX_REST_BYTES beside
-        the large values, a string without an end, and a member that is there twice: one of them would be dropped.
+        """Raises ValueError for more than MAX_REST_BYTES beside the large values, a string without an end, and a member
+        that is there twice: one of them would be dropped.
         """
-        kind = what_is(bytes(body[:LOOK_BYTES]))
-        if kind and kind.name not in (JSON, TEXT):
-            raise MalformedRequest(kind.sentence)
         self._strings: dict[int, memoryview] = {}  # by where they begin, here and below
         self._numbers: dict[int, memoryview] = {}
         self._body = body

@@ -15,7 +15,7 @@ from app.images.upload import Upload
 from app.telemetry.request_state import RequestState
 
 _NAMES = ("inputs", "image", "images")  # of the images
-_FORM = 'The JSON must be {"inputs": "base64 of an image file"}; "parameters" are optional.'
+_FORM = 'The body must be JSON such as {"inputs": "base64 of an image file"}; "parameters" are optional.'
 
 
 Value = StrictStr | dict[str, StrictInt]

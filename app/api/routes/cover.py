@@ -80,7 +80,6 @@ class CoverResponse(ImageAnswer):
     random_effects: list[float]  # the effect of each random set
     random_effect: float  # mean of random_effects
     share_of_random_sets_as_large: float  # of those that change the logit at least as much, up or down
-    random_as_much: Annotated[float, Field(json_schema_extra={"deprecated": True})]  # its old name, for one release
 
 
 router = APIRouter(tags=["maps"], route_class=CheckedRoute)
@@ -130,7 +129,6 @@ async def cover(
         followed -= logits[:, find_index(maps, manifest.labels, choice.against)]
     scoring = services.scoring
     effects = followed[0] - followed[1:]  # of the patches, then of each random set
-    as_large = share_as_large(effects[0], effects[1:])
     before, after = (
         Answered(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))
         for logit, row in zip(followed[:2], logits[:2], strict=True)
@@ -152,6 +150,5 @@ async def cover(
         random_sets=random_sets,
         random_effects=effects[1:].tolist(),
         random_effect=float(effects[1:].mean()),
-        share_of_random_sets_as_large=as_large,
-        random_as_much=as_large,
+        share_of_random_sets_as_large=share_as_large(effects[0], effects[1:]),
     )

@@ -166,23 +166,18 @@ def test_images_in_json_are_base64(content_type):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (field(b"star.jpg") + END, r"no file\. With curl, put @"),
+        (field(b"star.jpg") + END, "no file"),
         (END, "no file"),
         (part(b"", 'name="a"; filename=""') + END, "no file"),
         (part(b"", 'name="a"; filename=""') * (MAX_FIELDS + 1) + file(b"x") + END, "more than 16 fields"),
         (part(b"x", "x=y") + END, "A part of the form has no name"),
-        (field(JPEG) + END, "A part of the form is JPEG, and has neither a file name"),
-        (field(JPEG + bytes(MAX_FIELD_BYTES)) + END, "A part of the form is JPEG, and has neither a file name"),
-        (field(b"\x9a\x11\0\xfe") + END, "A part of the form is not text, and has neither a file name"),
-        (field((file(b"x") + file(b"y")).replace(b"--b", b"--c")) + END, "has files in it: send each in a part"),
-        (field(b"data:image/png;base64," + b"iVBO" * MAX_FIELD_BYTES) + END, "is a data URL: send the bytes"),
-        (field(base64.b64encode(JPEG)) + file(b"x") + END, "is base64: send the bytes"),
+        (field(JPEG) + END, "no file"),
         (file(b"x") * 4 + END, "too many images: send at most 3"),
         (file(b"x") + field(b"") * (MAX_FIELDS + 1) + END, "more than 16 fields besides its files"),
         (file(b"x") + field(b"x " * MAX_FIELD_BYTES) + END, "larger than 65,536 bytes"),
     ],
 )
-def test_a_form_with_no_file_or_too_many_is_refused_with_what_to_do(body, said):
+def test_a_form_with_no_file_or_too_many_is_refused(body, said):
     with pytest.raises(MalformedRequest, match=said):
         read(body, content_type=FORM)
 
@@ -195,7 +190,7 @@ def test_a_form_with_no_file_or_too_many_is_refused_with_what_to_do(body, said):
     ],
 )  # fmt: skip
 def test_a_form_without_a_boundary_is_refused_before_the_body_is_read(content_type):
-    with pytest.raises(MalformedRequest, match=r"has no boundary\. Do not set Content-Type yourself"):
+    with pytest.raises(MalformedRequest, match="has no boundary"):
         read(ends=AssertionError("the body is read"), content_type=content_type)
 
 
@@ -204,8 +199,6 @@ BROKEN = {
     "a boundary in half quotes": (ONE, 'multipart/form-data; boundary="b'),
     "a boundary that is too long": (ONE, "multipart/form-data; boundary=" + 257 * "b"),
     "another boundary": (ONE, "multipart/form-data; boundary=c"),
-    "a JPEG": (JPEG, FORM),
-    "JSON": (b'{"image": "eA=="}', FORM),
     "lines ended by LF": (ONE.replace(b"\r", b""), FORM),
     "no last boundary": (file(b"x"), FORM),
     "no boundary after the last of two files": (file(b"x") + file(b"y")[:-2], FORM),
@@ -232,14 +225,12 @@ def test_names_are_utf8_whatever_the_form_says(monkeypatch, charset):
 def test_a_broken_form_is_refused(name):
     body, content_type = BROKEN[name]
     said = {
-        "another boundary": "has another boundary than its content type says",
-        "a boundary in half quotes": "broken|another boundary",
-        "a boundary that is too long": "broken|another boundary",
         "a part without a header": "no name",
         "a part without a name": "no name",
         "multipart in multipart": "no name",
-        "a JPEG": r"^This is JPEG: send it with its own content type",
-        "JSON": r"^This is JSON: send Content-Type: application/json\.$",
+        "no last boundary": "ends before",
+        "no boundary after the last of two files": "ends before",
+        "cut in its boundary": "ends before",
     }
     with pytest.raises(MalformedRequest, match=said.get(name, "broken")):
         read(body, content_type=content_type)
@@ -311,8 +302,8 @@ def test_members_of_json_are_parameters(json, expected):
         (f'{{{X}, "top_k": 2, "top_k": 2}}', "a member twice"),
         (f"{{{X}, {X}}}", "a member twice"),
         (f'{{{X}, "image": "eA=="}}', "images under more than one name"),
-        (f'{{{X}, "options": {{"top_k": 2}}}}', "The JSON must be"),
-        ("[" * 9000, "The JSON must be"),
+        (f'{{{X}, "options": {{"top_k": 2}}}}', "The body must be JSON"),
+        ("[" * 9000, "The body must be JSON"),
     ],
 )
 def test_other_members_and_those_given_twice_are_refused(json, said):
@@ -335,21 +326,16 @@ def test_other_fields_of_a_form_and_those_given_twice_are_refused(fields, said):
 
 
 @pytest.mark.parametrize(
-    ("body", "said"),
+    "body",
     [
-        (
-            JPEG + bytes(2**15),
-            r"^This is JPEG: send it with its own content type, such as image/jpeg, or in JSON as base64",
-        ),
-        (ONE, "^This is a form: do not set Content-Type yourself"),
-        (base64.b64encode(JPEG), "^This is base64: send the bytes that it stands for"),
-        (b"image=%40photo.jpg&top_k=2", "^This is a form without files"),
-        (b"\x1f\x8b\x08" + bytes(9), "^This is gzip: unpack it first"),
-        ('{"inputs": "eA=="}'.encode("utf-16"), "^This is text in UTF-16: send UTF-8"),
-        (b"inputs", "^The JSON must be"),
-        (b"", "^The JSON must be"),
+        JPEG + bytes(2**15),
+        ONE,
+        base64.b64encode(JPEG),
+        '{"inputs": "eA=="}'.encode("utf-16"),
+        b"inputs",
+        b"",
     ],
 )
-def test_a_body_that_is_called_json_and_is_something_else_is_named(body, said):
-    with pytest.raises(MalformedRequest, match=said):
+def test_a_body_that_is_called_json_and_is_something_else_is_refused_with_what_it_has_to_be(body):
+    with pytest.raises(MalformedRequest, match="The body must be JSON such as"):
         read(body, content_type="application/json")

@@ -1,7 +1,10 @@
 import json
 import logging
+import subprocess
 import sys
 from contextlib import contextmanager
+from queue import SimpleQueue
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given
@@ -11,7 +14,7 @@ from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from app.telemetry import logs
-from app.telemetry.logs import JsonFormatter, TextFormatter
+from app.telemetry.logs import DroppingHandler, JsonFormatter, TextFormatter
 from app.telemetry.request_state import RequestState, in_work
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -85,9 +88,38 @@ def test_no_client_can_start_a_line(formatter, text):
 
 
 def test_no_warning_repeats_what_a_client_sent(caplog, monkeypatch):
-    monkeypatch.setattr(logs, "LineWriter", lambda *_, **__: logging.NullHandler())
+    monkeypatch.setattr(logs, "QueueListener", Mock())
     logs.configure("text", "info")
     fields = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "any text", "baggage": "any text"}
     for reader in (TraceContextTextMapPropagator(), W3CBaggagePropagator()):
         reader.extract(fields)
     assert caplog.records == []
+
+
+def test_lines_that_nothing_reads_are_dropped_and_counted(monkeypatch):
+    monkeypatch.setattr(logs, "MAX_WAITING", 2)
+    handler, logger = DroppingHandler(SimpleQueue()), logging.Logger("test")
+    logger.addHandler(handler)
+    for number in range(5):
+        logger.warning("%d", number)
+    assert handler.dropped == 3
+    assert [handler.queue.get().getMessage() for _ in range(2)] == ["0", "1"]
+
+
+LOGGING = """
+import logging, sys
+from app.telemetry.logs import configure
+
+configure("text", "info")
+for _ in range(9_000):
+    logging.info("x" * 999)
+print("logged", flush=True)
+"""
+
+
+def test_a_log_that_nothing_reads_holds_up_nobody_and_is_written_once_something_does():
+    """The lines are many times what a pipe holds."""
+    with subprocess.Popen([sys.executable, "-c", LOGGING], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"logged\n"
+        assert len(process.stderr.readlines()) == 9_000
+    assert process.returncode == 0

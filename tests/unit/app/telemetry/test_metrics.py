@@ -19,7 +19,7 @@ def test_an_unknown_method_makes_no_new_series(metrics):
     assert value(metrics, "vit_requests_total", method="OTHER", route="/classify", status="405") == 2
 
 
-def test_labels_are_counted_from_the_start_and_fifty_of_many_under_their_names(metrics):
+def test_labels_are_counted_from_the_start_and_the_first_fifty_under_their_names(metrics):
     metrics.expect(routes=(), labels=("crane", "star", "crane"), keys=())
     assert value(metrics, "vit_top_labels_total", label="star") == 0
     for index in (0, 2):
@@ -30,12 +30,12 @@ def test_labels_are_counted_from_the_start_and_fifty_of_many_under_their_names(m
 
     many = Metrics()
     many.expect(routes=(), labels=[f"label {index}" for index in range(1000)], keys=())
-    for index in [*range(999, -1, -1), 999]:
+    for index in (999, 50, 49):
         many.answered(index, 0.5)
     (found,) = (family for family in many.registry.collect() if family.name == "vit_top_labels")
     counts = {s.labels["label"]: s.value for s in found.samples if s.name.endswith("_total")}
     assert len(counts) == 51
-    assert (counts["other"], counts["label 999"], counts["label 950"]) == (950, 2, 1)
+    assert (counts["other"], counts["label 49"], counts["label 0"]) == (2, 1, 0)
 
 
 def test_processor_time_includes_that_of_other_processes_once_and_when_they_have_ended(metrics):

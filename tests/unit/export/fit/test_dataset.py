@@ -54,8 +54,8 @@ def test_broken_files_are_left_out_with_the_reason(tmp_path):
     images.append(picture(tmp_path, 4, "a")[0])
     dataset = read(tmp_path, images[:4], images[4:])
     assert dataset.train.files == (images[0].file,)
-    reasons = [(left.file.name, left.reason.split(":")[0].split(".")[0]) for left in dataset.left_out]
-    cut, text = "The image is cut short", "This is not an image of an accepted type, but text"
+    reasons = [(left.file.name, left.reason.split(",")[0]) for left in dataset.left_out]
+    cut, text = "This looks like PNG but cannot be decoded.", "This is text"
     assert reasons == [("3.png", "No such file or directory"), ("1.png", cut), ("2.png", text)]
 
 
@@ -84,10 +84,10 @@ def test_broken_files_change_nothing_for_the_others(tmp_path, broken, judged):
 @pytest.mark.parametrize(
     ("broken", "given", "message"),
     [
-        ((0, 1), True, r"the label a has no image to learn from: .*0.png is left out \(This is not .*1 held-out"),
-        ((2,), True, r"there are no images to hold out: .*2.png is left out \(This is not an image"),
-        ((1,), True, r"the label b has no image to learn from: .*1.png is left out \(This is not .* It has 1 files$"),
-        ((1,), False, r"the label b has no image to learn from: .*1.png is left out \(This is not .* It has 1 files$"),
+        ((0, 1), True, r"the label a has no image to learn from: .*0.png is left out \(This is text.*1 held-out"),
+        ((2,), True, r"there are no images to hold out: .*2.png is left out \(This is text"),
+        ((1,), True, r"the label b has no image to learn from: .*1.png is left out \(This is text.* It has 1 files$"),
+        ((1,), False, r"the label b has no image to learn from: .*1.png is left out \(This is text.* It has 1 files$"),
         (
             (0,),
             False,

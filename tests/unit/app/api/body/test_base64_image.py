@@ -58,15 +58,6 @@ def test_base64_may_be_url_safe_and_lack_padding(prefix, cut):
     assert b"".join(decode(text).parts()) == image
 
 
-@pytest.mark.parametrize("quote", ["'", '"'])
-def test_what_python_prints_of_bytes_is_named(quote):
-    for text in (f"b{quote}eA=={quote}", memoryview(json.dumps(f"b{quote}eA=={quote}")[1:-1].encode())):
-        with pytest.raises(
-            MalformedRequest, match=r"^This is what Python prints of bytes, b'\.\.\.', not base64: send"
-        ):
-            decode(text)
-
-
 def test_an_address_is_refused_with_the_reason():
     with pytest.raises(MalformedRequest, match="does not fetch addresses"):
         decode("https://example.com/cat.jpg")
