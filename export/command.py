@@ -36,7 +36,7 @@ def inspect(options: argparse.Namespace) -> None:
     except ValueError as error:
         stop(f"not inspected: {error}")
     with working("starting", leave=False):
-        from model.checkpoints.describe import report, table
+        from model.checkpoints.describe import report, table, worded
         from model.checkpoints.load import describe_checkpoint
     try:
         description = describe_checkpoint(
@@ -48,7 +48,7 @@ def inspect(options: argparse.Namespace) -> None:
         )
     except (CheckpointError, OSError, ValueError) as error:
         if seen := getattr(error, "seen", {}):
-            tell(table([(name, str(value), origin) for name, (value, origin) in seen.items()]))
+            tell(table([(name, str(value), worded(origin)) for name, (value, origin) in seen.items()]))
             stop(f"It cannot be exported yet: {error}.")
         stop(f"not inspected: {error}")
     tell(report(description))

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from model.checkpoints.checkpoint import Description, first_few
+from model.checkpoints.checkpoint import Description, Origin, first_few
 from model.checkpoints.facts import MISSING
 from model.config import ViTConfig
 from model.vit import VisionTransformer
@@ -28,10 +28,16 @@ def report(description: Description) -> str:
         **flat({"preprocessing": description.preprocessing.to_json()}),
         **flat({"recipe": description.recipe, "figures": description.figures}),
     }
-    origins = {**description.origins, "labels": description.labels_from or ("metadata" if description.labels else "")}
-    found = [origins.get(name.removeprefix("preprocessing."), "") for name in facts]
+    found = [description.origins.get(name.removeprefix("preprocessing.")) for name in facts]
     values = ["?" if origin == MISSING else str(value) for value, origin in zip(facts.values(), found, strict=True)]
-    return table([*zip(facts, values, found, strict=True)])
+    return table([*zip(facts, values, map(worded, found), strict=True)])
+
+
+def worded(origin: Origin | None) -> str:
+    """Such as "guessed: deit main.py"."""
+    if origin is None:
+        return ""
+    return origin.where if origin.where == f"set {origin.source}" else f"{origin.source}: {origin.where}"
 
 
 def table(rows: Sequence[tuple[str, str, str]]) -> str:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,8 @@ import torch
 from torch import nn
 
 from model.checkpoints import batch_norm, zero_shot
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
-from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, Origin
+from model.checkpoints.facts import BY_HAND, LEFT_OUT, Facts, resolve_score
 from model.checkpoints.families import native
 from model.checkpoints.family import Family, recognise
 from model.checkpoints.heads import settle
@@ -137,10 +138,10 @@ def _describe(
 ) -> tuple[Family, Description]:
     source.check_plain()
     family = recognise(source, overrides)
-    facts = Facts(overrides)
+    facts = Facts(overrides, source.said)
     try:
         if "weights" in overrides:
-            facts.origins["weights"] = "set by hand"
+            facts.origins["weights"] = BY_HAND
         if facts.serves_head:
             batch_norm.fold(source, facts)
         advice = settle(source, family.HEADS, served=facts.serves_head)
@@ -153,7 +154,9 @@ def _describe(
                 "If it normalises pixels, give its --set mean= and --set std=."
             )
         if "name" not in facts.origins:
-            description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
+            description = replace(
+                description, name=facts.resolve("name", source.name, Origin.read("name of the checkpoint"))
+            )
         if "name" in overrides and not 0 < len(overrides["name"]) <= LONGEST_NAME:
             raise CheckpointError(f"--set name=NAME: give it 1 to {LONGEST_NAME} characters")
         if "score" not in facts.origins:
@@ -167,7 +170,7 @@ def _describe(
         if facts.missing:  # what an example stands for may be the cause
             raise CheckpointError("; ".join([*facts.misspelt(), *facts.missing]), seen=facts.seen) from None
         raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else str(error)) from None
-    description.origins.update(facts.origins)
+    description.origins.update(facts.origins | facts.unseen(description.config))
     description.overrides.update(facts.overrides)
     problems = list(facts.missing)
     try:
@@ -205,6 +208,8 @@ def _labelled(
         return replace(description, labels=(), wordnet=(), labels_from="")
     own = Labels(description.labels, description.labels_from, description.wordnet, problem=description.labels_problem)
     chosen = choose(description.config.num_classes, own, beside=beside, dataset=description.dataset, given=labels)
+    make = partial(Origin, "by hand") if labels is not None else Origin.guessed if chosen.advice else Origin.stated
+    description.origins["labels"] = make(chosen.origin or "metadata")
     return replace(
         description, labels=chosen.names, wordnet=chosen.wordnet, labels_from=chosen.origin, labels_advice=chosen.advice
     )
@@ -215,7 +220,7 @@ def _without_head(description: Description, facts: Facts) -> Description:
     number.
     """
     classes = description.config.num_classes
-    chosen = facts.resolve("num_classes", classes, "rows of the head" if classes else "there is no head")
+    chosen = facts.resolve("num_classes", classes, Origin.read("rows of the head" if classes else "there is no head"))
     if chosen not in (0, classes):
         raise CheckpointError(f"--set num_classes={chosen}: the head has {classes:,} classes; 0 leaves the head out")
     return replace(description, config=replace(description.config, num_classes=chosen))

@@ -45,6 +45,7 @@ class Source:
         opened = [open_weights(file) for file in files]
         first = opened[0]
         self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
+        self.said = tuple(said for content in opened for said in content.said)
         self._class_names = {where: value for content in opened for where, value in content.names.items()}
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):

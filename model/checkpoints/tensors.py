@@ -10,7 +10,7 @@ from math import isqrt, prod
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError, first_few
+from model.checkpoints.checkpoint import CheckpointError, Origin, first_few
 from model.checkpoints.computed import refusal
 from model.checkpoints.facts import Facts
 from model.checkpoints.source import Source
@@ -79,9 +79,11 @@ def grid_of(size: tuple[int, int], patch_size: int) -> Grid:
     return size[0] // patch_size, size[1] // patch_size
 
 
-def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -> int:
+def resolve_heads(facts: Facts, known: int | None, where: str, *, width: int) -> int:
     """The published number of heads; where there is none a person has to give it."""
-    return facts.resolve("heads", known, origin) if known else facts.need({"heads": max(width // 64, 1)})[0]
+    return (
+        facts.resolve("heads", known, Origin.guessed(where)) if known else facts.need({"heads": max(width // 64, 1)})[0]
+    )
 
 
 def has_fixed_positions(source: Source) -> bool:

@@ -26,6 +26,7 @@ from model.checkpoints.class_names import found_in
 from model.checkpoints.files import read_beside, read_json
 from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
+from model.checkpoints.statements import Said, of_pixels
 
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
 Place = tuple[str, ...]  # names of the dictionaries around a state dict
@@ -45,6 +46,7 @@ class Weights:
     architecture: str = ""  # as a training script has named it
     arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
     names: dict[str, Any] = field(default_factory=dict)  # what may be names of classes, by where it stands
+    said: tuple[Said, ...] = ()  # of pixels
 
 
 def open_weights(file: Path) -> Weights:
@@ -111,7 +113,9 @@ def _open_shards(listing: Path) -> Weights:
     about = read_json(listing).get("metadata")
     if isinstance(about, dict):
         metadata |= {key: value for key, value in about.items() if isinstance(value, str)}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return Weights(
+        states={(): _with_shared(tensors, metadata)}, metadata=metadata, said=of_pixels(metadata, of="the metadata")
+    )
 
 
 def _open_safetensors(path: Path) -> Weights:
@@ -126,7 +130,9 @@ def _open_safetensors(path: Path) -> Weights:
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
     metadata = file.metadata() or {}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return Weights(
+        states={(): _with_shared(tensors, metadata)}, metadata=metadata, said=of_pixels(metadata, of="the metadata")
+    )
 
 
 def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:
@@ -172,6 +178,7 @@ def _open_pickle(file: Path) -> Weights:
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
         arguments=dict(arguments) if isinstance(arguments, dict) else {},
         names=found_in(content, of="the file"),
+        said=of_pixels(content, of="the file"),
     )
 
 

@@ -57,7 +57,7 @@ def score_of(config: Json, facts: Facts, classes: int) -> Score:
         reason = "the outputs are numbers, not scores of labels" if problem == "regression" else "it is not known"
         raise CheckpointError(f"config.json says problem_type {problem}: {reason}. {LEFT_OUT}")
     stated = SCORES[problem] if problem in [*SCORES] else None
-    return resolve_score(facts, classes, stated=stated, origin="config.json")
+    return resolve_score(facts, classes, said=stated, where="config.json")
 
 
 def labels_of(id2label: Any, classes: int) -> tuple[tuple[str, ...], str]:

@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, KnownImages
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, KnownImages, Origin
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, State
@@ -44,10 +44,11 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def _described(stated: dict[str, Any], facts: Facts) -> Description:
+    facts.network = Origin.stated("metadata")
     config = ViTConfig.from_json(stated["config"])
-    size = facts.resolve("image_size", config.image_size, "metadata")
+    size = facts.resolve("image_size", config.image_size, facts.network)
     return Description(
-        name=facts.resolve("name", stated["name"], "metadata"),
+        name=facts.resolve("name", stated["name"], facts.network),
         family=FAMILY,
         architecture="vit",
         config=replace(config, image_size=size),
@@ -55,7 +56,7 @@ def _described(stated: dict[str, Any], facts: Facts) -> Description:
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         wordnet=tuple(stated.get("wordnet", ())),
-        score=resolve_score(facts, config.num_classes, stated=stated["score"], origin="metadata"),
+        score=resolve_score(facts, config.num_classes, said=stated["score"], where="metadata"),
         figures=stated["figures"],
         recipe=stated.get("recipe", {}),
         history=tuple(stated.get("history", ())),

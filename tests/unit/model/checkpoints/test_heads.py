@@ -130,11 +130,11 @@ def test_two_heads_beside_a_backbone_are_refused_by_name(tmp_path):
 
 
 def test_dictionaries_of_modules_are_one_network(tmp_path):
-    plain = load_checkpoint(GOLDEN / "deit/checkpoint.pth", overrides={"heads": "3"})
+    plain = load_checkpoint(GOLDEN / "deit/checkpoint.pth", overrides=stated("deit"))
     state = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
     head = {name.removeprefix("head."): state.pop(name) for name in ("head.weight", "head.bias")}
     torch.save({"model": {"backbone": state, "head": head}, "epoch": 3}, tmp_path / "x.pth")
-    loaded = load_checkpoint(tmp_path / "x.pth", overrides={"heads": "3"})
+    loaded = load_checkpoint(tmp_path / "x.pth", overrides=stated("deit"))
     assert same_weights(loaded.model, plain.model)
     assert not loaded.weights
 

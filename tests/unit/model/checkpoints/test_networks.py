@@ -18,7 +18,7 @@ from tests.golden.test_checkpoints import CASES, path_of
 from tests.support.altered import GOLDEN
 from tests.support.runs import same_weights
 
-HEADS = {"heads": "3"}
+HEADS = {"architecture": "DeiT", "heads": "3"}
 STATE = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,11}", fullmatch=True)
 
