@@ -36,7 +36,7 @@ def inspect(options: argparse.Namespace) -> None:
     except ValueError as error:
         stop(f"not inspected: {error}")
     with working("starting", leave=False):
-        from model.checkpoints.describe import report, table, worded
+        from model.checkpoints.describe import report, sources, table, worded
         from model.checkpoints.load import describe_checkpoint
     try:
         description = describe_checkpoint(
@@ -52,6 +52,7 @@ def inspect(options: argparse.Namespace) -> None:
             stop(f"It cannot be exported yet: {error}.")
         stop(f"not inspected: {error}")
     tell(report(description))
+    tell(sources(description))
     if description.labels_advice:
         tell(_labels(description))
     if description.advice:
@@ -71,9 +72,9 @@ def export(options: argparse.Namespace) -> None:
         from export.folder import read_folder
         from export.other_engine import other_engine
         from export.parity import ParityError
-        from export.summary import by_hand, measured, written
+        from export.summary import measured, written
         from model.checkpoints import load_checkpoint
-        from model.checkpoints.describe import about_weights
+        from model.checkpoints.describe import about_weights, sources
 
     for name in ("torch.onnx", "onnxscript"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -107,6 +108,7 @@ def export(options: argparse.Namespace) -> None:
         tell(_labels(checkpoint))
     if checkpoint.advice:
         tell(checkpoint.advice)
+    tell(sources(checkpoint))
     if images:
         tell(f"Images: {images.summary}.")
         if images.unlabelled:
@@ -115,8 +117,6 @@ def export(options: argparse.Namespace) -> None:
         tell(sentence)
     if complaint := other_engine(options.out, manifest):
         tell(complaint)
-    if given := by_hand(manifest):
-        tell(given)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
 
 

@@ -25,6 +25,7 @@ UNSEEN = {  # what shapes and names of tensors do not show of a network
     *("activation", "block", "heads", "norm_eps", "pool", "pool_heads", "position_resize", "representation"),
     *("rope", "stem_numerics"),
 }
+TIMMS = {"activation": "act_layer", "heads": "num_heads", "pool": "global_pool"}  # arguments, by what they become
 
 ALIKE = 0.75  # of names, for one to be meant by the other: from 0 to 1
 LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
@@ -71,8 +72,8 @@ class Facts:
                 raise CheckpointError(f"{one.where} cannot be read: give what it says with --set {name}=")
             if one.value != (first := [*found, *beside][0]).value:
                 raise CheckpointError(
-                    f"{first.where} says {name} {_text(first.value)}, and {one.where} {_text(one.value)}: choose one, "
-                    f"as in this example: --set {name}={_text(one.value)}"
+                    f"{first.where} says {name} {typed(first.value)}, and {one.where} {typed(one.value)}: choose one, "
+                    f"as in this example: --set {name}={typed(one.value)}"
                 )
         return next(iter([*found, *beside]), None) if beside else None
 
@@ -80,9 +81,9 @@ class Facts:
         """The origins of those fields of the configuration that the loader has not resolved."""
         hidden = (UNSEEN if config.positions == "learned" else UNSEEN | {"positions"}) - self.shown
         others = [field.name for field in fields(config) if field.name not in self.origins]
-        return {
-            name: self.network if name in hidden else Origin.read("names and shapes of the tensors") for name in others
-        }
+        shown = Origin.read("names and shapes of the tensors")
+        given = {name: self.origins.get(TIMMS.get(name, ""), self.network) for name in hidden}
+        return {name: given.get(name, shown) for name in others}
 
     @property
     def serves_head(self) -> bool:
@@ -94,7 +95,7 @@ class Facts:
         the rest can be described, and `missing` has a sentence that ends with the examples; `why` is how it begins.
         """
         absent = {
-            name: _text(example)
+            name: typed(example)
             for name, example in examples.items()
             if name not in self.overrides and not self.said_of(name)
         }
@@ -127,7 +128,7 @@ class Facts:
         try:
             return _typed(value, like)
         except TypeError:
-            raise CheckpointError(f"--set {name}={text}: expected something like {name}={_text(like)}") from None
+            raise CheckpointError(f"--set {name}={text}: expected something like {name}={typed(like)}") from None
 
 
 def _typed(value: Any, like: Any) -> Any:
@@ -143,7 +144,7 @@ def _typed(value: Any, like: Any) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
+def typed(value: Any) -> str:
     """A value as one types it after `--set`, without parentheses, which a shell would want quoted."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 

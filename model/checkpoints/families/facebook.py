@@ -148,9 +148,9 @@ def describe(source: Source, facts: Facts) -> Description:
     member = member_of(source)
     assert member is not None
     origin = Origin.stated if _by_script(source, member) else Origin.guessed
-    named = facts.resolve("architecture", member.name, origin("names of the tensors"))
-    if named != member.name:
-        member, origin = MEMBERS[named], partial(Origin, BY_HAND.source)
+    member = MEMBERS[facts.resolve("architecture", member.name, origin("names of the tensors"))]
+    if "architecture" in facts.overrides:
+        origin = partial(Origin, BY_HAND.source)
     facts.network = origin(f"facebookresearch's {member.name}")
     layers = [name for name in source.names if name.startswith("head.mlp.") and name.endswith(".weight")]
     if layers and facts.serves_head and not any(name.startswith("head.last_layer.") for name in source.names):

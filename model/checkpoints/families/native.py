@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, KnownImages, Origin
 from model.checkpoints.facts import Facts, resolve_score
+from model.checkpoints.recipe import FACTS
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, State
 from model.config import ViTConfig
@@ -56,6 +57,7 @@ def _described(stated: dict[str, Any], facts: Facts) -> Description:
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         wordnet=tuple(stated.get("wordnet", ())),
+        origins=dict.fromkeys(FACTS, facts.network),
         score=resolve_score(facts, config.num_classes, said=stated["score"], where="metadata"),
         figures=stated["figures"],
         recipe=stated.get("recipe", {}),
