@@ -55,7 +55,9 @@ class Facts:
             value, origin = self._parse(name, value), BY_HAND
         elif self.origins.get(name) == MISSING:
             origin = MISSING
-        elif said := self.said_of(name, *([] if origin.source == "guessed" else [Said(name, value, origin.where)])):
+        elif said := self.said_of(
+            name, *([Said(name, value, origin.where)] if origin.source in ("stated", "read") else [])
+        ):
             value = said.value
             origin = origin if said.where == origin.where else Origin.stated(said.where)
         self.origins[name] = origin

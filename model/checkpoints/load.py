@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from model.checkpoints import batch_norm, zero_shot
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, Origin
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, Origin, first_few
 from model.checkpoints.facts import BY_HAND, LEFT_OUT, Facts, resolve_score
 from model.checkpoints.families import native
 from model.checkpoints.family import Family, recognise
@@ -20,7 +20,7 @@ from model.checkpoints.heads import settle
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import assign, fit_positions
+from model.checkpoints.tensors import State, about_unused, assign, doubt_of_patches, fit_positions
 from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
 
@@ -68,9 +68,7 @@ def load_checkpoint(
         fit_positions(tensors, description.config, description.grid)
     except ValueError as error:
         raise CheckpointError(f"{source.name}: {error}") from None
-    if "num_classes" in description.overrides and not description.config.num_classes:
-        tensors = {name: tensor for name, tensor in tensors.items() if not re.match(HEADS, name)}
-    assign(model, tensors, source.names_in_file)
+    assign(model, _served(tensors, description), source.names_in_file)
     if isinstance(model.head, nn.Linear) and not model.head.weight.any():
         raise CheckpointError(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
@@ -88,11 +86,37 @@ def describe_checkpoint(
     prompts: tuple[str, ...] = (),
     without: Sequence[str] = (),
 ) -> Description:
-    """Everything but the weights, of which at most positions are read. Raises CheckpointError if nothing can be said.
+    """Everything but the weights, of which at most positions and vectors are read. Raises CheckpointError if nothing
+    can be said.
 
-    If only some facts are missing, `problems` says so, and what is wrong with the labels.
+    If only some facts are missing, `problems` says so, what is wrong with the labels, and which tensors have no place.
     """
-    return _described(path, overrides, labels, prompts, without)[2]
+    source, family, description = _described(path, overrides, labels, prompts, without)
+    unused = {} if description.problems else _unused(source, family, description)
+    if not unused:
+        return description
+    return replace(description, problems=(f"unused: {first_few(sorted(unused))}{about_unused(unused)}",))
+
+
+def _unused(source: Source, family: Family, description: Description) -> dict[str, Tensor]:
+    """The tensors that the network has no place for, without values, by their names in the file. None are known where
+    a family looks at values.
+    """
+    try:
+        tensors = _served(family.tensors(source.outlines(), description), description)
+    except RuntimeError:  # of torch: there is nothing to look at on its meta device
+        return {}
+    with torch.device("meta"):
+        expected = VisionTransformer(description.config).state_dict()
+    names = tensors.keys() - expected.keys() - ({*native.KNOWN} if family is native else set())
+    return {source.names_in_file.get(name, name): tensors[name] for name in names}
+
+
+def _served(tensors: State, description: Description) -> State:
+    """The tensors, without a head that is not served."""
+    if "num_classes" in description.overrides and not description.config.num_classes:
+        return {name: tensor for name, tensor in tensors.items() if not re.match(HEADS, name)}
+    return tensors
 
 
 def _described(
@@ -165,6 +189,7 @@ def _describe(
         if family is not native and description.config.num_classes and (alone := _without_bias(source)):
             description = replace(description, config=replace(description.config, head_bias=False))
             advice += f" {alone} has no bias beside it: the head is served without one."
+        _check_patches(description, facts)
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
@@ -186,6 +211,14 @@ def _describe(
         advice=" ".join(filter(None, (description.advice, advice.strip()))),
         problems=tuple(problems),
     )
+
+
+def _check_patches(description: Description, facts: Facts) -> None:
+    """Ask for an image size that positions alone tell, if they may be those of overlapping patches."""
+    config = description.config
+    read = facts.origins["image_size"].source == "read"
+    if read and (why := doubt_of_patches(description.grid, config.patch_size)):
+        facts.need({"image_size": config.image_size}, why=why)
 
 
 def _labelled(

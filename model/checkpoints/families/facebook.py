@@ -151,6 +151,8 @@ def describe(source: Source, facts: Facts) -> Description:
     member = MEMBERS[facts.resolve("architecture", member.name, origin("names of the tensors"))]
     if "architecture" in facts.overrides:
         origin = partial(Origin, BY_HAND.source)
+    # What a script of the member does with pixels is not in the file.
+    of_pixels = Origin("by hand" if "architecture" in facts.overrides else "guessed", member.evaluation)
     facts.network = origin(f"facebookresearch's {member.name}")
     layers = [name for name in source.names if name.startswith("head.mlp.") and name.endswith(".weight")]
     if layers and facts.serves_head and not any(name.startswith("head.last_layer.") for name in source.names):
@@ -160,10 +162,10 @@ def describe(source: Source, facts: Facts) -> Description:
     source.rename(NAMES, dropping=TRAINING_ONLY)
     grid = square_grid(source.shape("pos_embed")[1]) if "pos_embed" in source else None
     if member is DINOV3:
-        preprocessing = _of_dinov3(facts, channels, origin(DINOV3.evaluation))
+        preprocessing = _of_dinov3(facts, channels, of_pixels)
     else:
         assert grid is not None
-        preprocessing = _preprocessing(facts, member, member.side or grid[0] * patch, origin(member.evaluation))
+        preprocessing = _preprocessing(facts, member, member.side or grid[0] * patch, of_pixels)
     num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
     vectors = 1 if "pre_logits.weight" in source else features // width  # that the head reads side by side
     said = source.arguments.get("nb_classes")

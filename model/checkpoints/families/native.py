@@ -20,7 +20,7 @@ from model.preprocessing import Preprocessing
 
 FAMILY = "vit-serve"
 HEADS = {"head": NOTHING}
-LEARNED, HELD_OUT = "known.learned", "known.held_out"  # embeddings of images, beside the weights
+KNOWN = LEARNED, HELD_OUT = "known.learned", "known.held_out"  # embeddings of images, beside the weights
 AS_LEARNED = {"name", "num_classes", "score"}  # facts that change no embedding
 STORED = ("name", "labels", "wordnet", "score", "figures", "recipe", "history")  # as they are
 

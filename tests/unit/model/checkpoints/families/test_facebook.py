@@ -49,7 +49,7 @@ def test_deit_is_cropped_as_its_own_command_line_says(saved, kind):
     content = {"model": state_of("deit/checkpoint.pth"), "args": kind(eval_crop_ratio=0.5)}
     description = describe_checkpoint(saved(deit=content), overrides=HEADS)
     recipe = description.preprocessing
-    assert description.origins["mean"] == ("stated", "deit main.py, --eval-crop-ratio")
+    assert description.origins["resize_size"] == ("stated", "args.eval_crop_ratio of the file")
     assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
 
 
