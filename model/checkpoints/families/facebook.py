@@ -98,7 +98,7 @@ def is_believed(source: Source) -> bool:
         case Member(name="DeiT-3"):  # RoPE-ViT has them too
             return False
         case Member(name="DeiT"):
-            return "head_dist.weight" in source  # no other network has two heads
+            return "head_dist.weight" in source and "model" in source.wrappers  # no other network has two heads
         case Member(name="MAE"):
             return "mask_token" in source or any(name.startswith("decoder_") for name in source.names)
         case Member(name="DINO"):
@@ -136,8 +136,8 @@ def member_of(source: Source) -> Member | None:
         DINOV2_REGISTERS: "register_tokens" in source,
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
-        MAE: wrapped and ("fc_norm.weight" in source or not heads or tuned_mae),
-        DEIT: wrapped and "head" in heads,
+        MAE: "fc_norm.weight" in source or (wrapped and (not heads or tuned_mae)),
+        DEIT: "head" in heads,
         DINO: not heads,
     }
     return next((member for member, holds in evidence.items() if holds), None)

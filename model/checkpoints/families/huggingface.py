@@ -10,7 +10,7 @@ import re
 from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.families.huggingface_config import checked, tower_of
-from model.checkpoints.families.huggingface_head import head_of, labels_of, score_of
+from model.checkpoints.families.huggingface_head import check_pool, head_of, labels_of, score_of
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, KINDS, Json
 from model.checkpoints.source import Source
@@ -110,6 +110,8 @@ def describe(source: Source, facts: Facts) -> Description:
     _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
     fields |= head.reads(kind, stated, fields)
+    if head.classifies and head.pool is None and facts.serves_head:
+        check_pool(facts, source.config, str(fields.get("pool")))
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
         fields["head_bias"] = head.classifies or has_bias

@@ -1,5 +1,6 @@
 """The head of a checkpoint of transformers: whether there is one, what it reads, its labels and its score."""
 
+import re
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
@@ -9,6 +10,7 @@ from model.checkpoints.labels import by_index
 from model.checkpoints.source import Source
 
 POOLER = "pooler_output"
+OTHER_MEAN = re.compile(r"4\.(48|49|50|51)\b")  # releases
 
 # As in pipelines/image_classification.py.
 SCORES: dict[str, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
@@ -48,6 +50,23 @@ def head_of(source: Source, facts: Facts, kind: Kind, architecture: str, *, widt
     pool = _pool_of_other_head(source, facts, kind, architecture, width) if other and facts.serves_head else None
     classifies = (rows > 0 or architecture in kind.classifiers) and (facts.serves_head or not other)
     return Head(classifies, rows if classifies else 0, pool, dense)
+
+
+def check_pool(facts: Facts, config: Json, pool: str) -> None:
+    """Ask what the classifier of DINOv2 with registers reads, if config.json names a release in which that was another
+    mean (transformers #37836). Raises CheckpointError for that one.
+    """
+    release = str(config.get("transformers_version"))
+    if config.get("model_type") != "dinov2_with_registers" or not OTHER_MEAN.match(release):
+        return
+    why = (
+        f"config.json is of transformers {release}. Until 4.51 its classifier read the class token and the mean of "
+        "patches and registers, which is not supported; since then, and in Facebook's own files, the mean is of the "
+        "patches alone. If the classifier was trained so, say it, as in this example"
+    )
+    (given,) = facts.need({"pool": pool}, why=why)
+    if given != pool:
+        raise CheckpointError(f"--set pool={given}: supported is {pool}")
 
 
 def score_of(config: Json, facts: Facts, classes: int) -> Score:

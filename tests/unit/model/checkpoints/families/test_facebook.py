@@ -273,7 +273,7 @@ def test_files_of_timm_are_left_to_timm(saved, sign):
     folder = saved(file={"model": state} if sign == "config.json" else state)
     if sign == "config.json":
         (folder / sign).write_text('{"architecture": "deit_tiny_patch16_224"}')
-    assert not facebook.recognises(Source(folder))
+    assert not facebook.is_believed(Source(folder))
 
 
 def test_dinos_pool_can_be_set_where_two_readings_fit():
