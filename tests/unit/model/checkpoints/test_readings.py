@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.load import describe_checkpoint
+from model.checkpoints.load import describe_checkpoint, load_checkpoint
 from model.checkpoints.statements import of_pixels
 from model.preprocessing import IMAGENET_MEAN
 from tests.support.altered import GOLDEN, altered, stated
@@ -173,3 +173,15 @@ def test_positions_that_may_be_of_overlapping_patches_are_asked_about(tmp_path):
         "21 x 21 positions are those of 336 x 336 pixels, or of 256 x 256 in patches that overlap"
     )
     assert not describe_checkpoint(file, overrides=named | {"image_size": "336,336"}).problems
+
+
+def test_integers_of_a_quantised_file_without_their_scales_are_refused_whatever_their_type(tmp_path):
+    name = "blocks.0.mlp.fc1.weight"
+    codes = (PLAIN[name] * 100).round()
+    named = {"architecture": "DeiT", "heads": "3"}
+    for tensor, message in (
+        (codes, f"has whole numbers alone in {name}"),
+        (codes.to(torch.int8), "type int8, is quant"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            load_checkpoint(saved(tmp_path, {"model": PLAIN | {name: tensor}}), overrides=named)
