@@ -92,7 +92,10 @@ def describe_checkpoint(
     If only some facts are missing, `problems` says so, what is wrong with the labels, and which tensors have no place.
     """
     source, family, description = _described(path, overrides, labels, prompts, without)
-    unused = {} if description.problems else _unused(source, family, description)
+    try:
+        unused = {} if description.problems else _unused(source, family, description)
+    except CheckpointError as error:
+        return replace(description, problems=(str(error),))
     if not unused:
         return description
     return replace(description, problems=(f"unused: {first_few(sorted(unused))}{about_unused(unused)}",))
