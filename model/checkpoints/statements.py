@@ -12,7 +12,8 @@ from model.checkpoints.pickles import Array
 from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
 DEEPEST = 3  # dictionaries around what is said, as meta.dataset_meta.classes of mmpretrain has two
-OF_NETWORKS = {"model_kwargs", "model_args"}  # arguments of timm's classes, which its loader reads
+# Arguments of timm's classes, which its loader reads; and what is measured.
+OTHERS = {"model_kwargs", "model_args", "metrics", "metric", "results", "scores", "history"}
 # Facts by the names of keys, without underscores and in lower case.
 KEYS = {
     **dict.fromkeys(("mean", "imgmean", "imagemean", "pixelmean"), "mean"),
@@ -52,7 +53,7 @@ def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:
             both = (IMAGENET_MEAN, IMAGENET_STD) if value else (HALF, HALF)
             found += [Said(fact, channels, where) for fact, channels in zip(("mean", "std"), both, strict=True)]
         fact = KEYS.get(place[-1].replace("_", "").lower())
-        if fact is None or OF_NETWORKS & {*place}:
+        if fact is None or OTHERS & {*place}:
             continue
         if isinstance(value, Array):
             found.append(Said(fact, None, where))

@@ -128,6 +128,10 @@ def test_a_crop_that_the_file_states_is_taken(tmp_path):
     assert (description.preprocessing.resize_size, description.origins["resize_size"].source) == ((32, 32), "stated")
 
 
+def test_means_of_what_was_measured_are_not_those_of_pixels():
+    assert not of_pixels({"metrics": {"mean": [0.7, 0.8, 0.9], "std": [0.1, 0.1, 0.2]}}, of="the file")
+
+
 VALUES = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
     lambda inner: st.one_of(
