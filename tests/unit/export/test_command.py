@@ -121,7 +121,7 @@ def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, mo
 def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
     path = training_file("vit_tiny_patch16_224.augreg_in21k")(tmp_path, 5)
     sizes = {name: value for name, value in stated("timm-lone").items() if name != "architecture"}
-    main(["inspect", str(path), *options(sizes)])
+    main(["inspect", str(path), *options(sizes | {"init_values": "1"})])
     found = facts(capsys)
     assert found["weights"] == "state_dict_ema; the file has state_dict too"
     assert found["architecture"].endswith("arch in the file")

@@ -132,12 +132,10 @@ def test_means_of_what_was_measured_are_not_those_of_pixels():
     assert not of_pixels({"metrics": {"mean": [0.7, 0.8, 0.9], "std": [0.1, 0.1, 0.2]}}, of="the file")
 
 
-VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4), st.dictionaries(st.sampled_from(["mean", "img_size", "crop_pct", "args"]), inner)
-    ),
-)
+KEYS = st.sampled_from(["mean", "img_size", "crop_pct", "args"])
+ONE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9))
+SEVERAL = st.one_of(ONE, st.lists(st.one_of(ONE, st.lists(ONE, max_size=2)), max_size=4))
+VALUES = st.one_of(SEVERAL, st.dictionaries(KEYS, st.one_of(SEVERAL, st.dictionaries(KEYS, SEVERAL))))
 
 
 @given(VALUES)
