@@ -180,6 +180,14 @@ class KnownAnswer(Frozen):
         return self
 
 
+class Fact(Frozen):
+    """One fact of the model: a switch of its network, a part of its preprocessing, how many labels, or the score."""
+
+    value: JsonValue
+    source: Literal["stated", "read", "by hand", "guessed"]  # in the checkpoint, from its tensors, by --set, or not
+    where: str  # in words, such as "args in the file"
+
+
 class Manifest(Frozen):
     format: Literal[4]
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -205,6 +213,7 @@ class Manifest(Frozen):
     calibration: Calibration | None = None  # None where no labelled images were given
     familiarity: Familiarity | None = None  # None where no images were given, or too few
     known_answer: KnownAnswer
+    facts: dict[str, Fact] = {}  # by name, guesses first; none in bundles of before
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
     recipe: dict[str, JsonValue] = {}  # how a checkpoint of this project was learned

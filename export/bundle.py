@@ -1,6 +1,7 @@
 """Checkpoint to bundle: trace, check and describe in a temporary folder, then move that folder into place."""
 
 import dataclasses
+import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from app.bundle import (
     PICTURE_FORMATS,
     WEIGHTS,
     Calibration,
+    Fact,
     Manifest,
     Precision,
     Tokens,
@@ -45,6 +47,7 @@ from export.place import check_bundle_place
 from export.precision import model_for
 from export.trace import trace
 from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.describe import facts_of
 from model.durable import replacing_folder
 from model.progress import working
 from model.vit import VisionTransformer
@@ -175,6 +178,10 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     config = checkpoint.model.config
     return {
         **{name: getattr(checkpoint, name) for name in SHARED},
+        "facts": {
+            name: Fact(value=json.loads(json.dumps(value)), **origin._asdict())
+            for name, (value, origin) in facts_of(checkpoint).items()
+        },
         "image": image_spec(checkpoint.preprocessing),
         "tokens": Tokens(patch=config.patch_size, grid=config.grid, prefix=config.prefix),
         "layers": config.depth,

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
@@ -15,13 +15,32 @@ if TYPE_CHECKING:
 MOST_NAMED = 8  # in a message
 
 
+class Origin(NamedTuple):
+    """Where a fact comes from: stated in the file or beside it, read from tensors, set by hand, or guessed."""
+
+    source: Literal["stated", "read", "by hand", "guessed"]
+    where: str  # in words
+
+    @classmethod
+    def stated(cls, where: str) -> "Origin":
+        return cls("stated", where)
+
+    @classmethod
+    def read(cls, where: str) -> "Origin":
+        return cls("read", where)
+
+    @classmethod
+    def guessed(cls, where: str) -> "Origin":
+        return cls("guessed", where)
+
+
 class CheckpointError(Exception):
     """The file cannot be loaded so that the model computes what its library computes; the message says why.
 
     `seen` is what can be said of it all the same: values and their origins, by name.
     """
 
-    def __init__(self, *sentences: str, seen: dict[str, tuple[Any, str]] | None = None) -> None:
+    def __init__(self, *sentences: str, seen: dict[str, tuple[Any, Origin]] | None = None) -> None:
         super().__init__(*sentences)
         self.seen = seen or {}
 
@@ -50,7 +69,7 @@ class Description:
     temperature: float = 1.0  # logits are divided by it before the score
     text_tower: bool = False  # whether labels that a person types can become the classes
     prompts: tuple[str, ...] = ()  # with which they did
-    origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
+    origins: dict[str, Origin] = field(default_factory=dict)  # of each fact
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
     figures: dict[str, float] = field(default_factory=dict)  # measured on held-out images
     recipe: dict[str, Any] = field(default_factory=dict)  # JSON: how a checkpoint of this project was learned

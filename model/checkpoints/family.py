@@ -1,7 +1,7 @@
 """Which library a checkpoint is of, by the names of its tensors and the JSON files beside them."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Protocol
 
 from model.checkpoints.checkpoint import CheckpointError, Description, first_few
@@ -67,10 +67,12 @@ LIKENESS = {
 }
 
 
-def recognise(source: Source, overrides: Collection[str]) -> Family:
+def recognise(source: Source, overrides: Mapping[str, str]) -> Family:
     """The family of a checkpoint. Raises CheckpointError, with the family that it resembles, if there is none."""
-    # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
-    families = [family for family in FAMILIES if family is not facebook or "architecture" not in overrides]
+    # What might be Facebook's is timm's too, which asks, unless the file or a person says whose it is.
+    named = overrides.get("architecture", "")
+    is_facebooks = named in facebook.MEMBERS if named else facebook.is_believed(source)
+    families = [family for family in FAMILIES if family is not facebook or is_facebooks]
     family = next((family for family in families if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))

@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from model.checkpoints import foreign
@@ -45,6 +47,7 @@ class Source:
         opened = [open_weights(file) for file in files]
         first = opened[0]
         self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
+        self.said = tuple(said for content in opened for said in content.said)
         self._class_names = {where: value for content in opened for where, value in content.names.items()}
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):
@@ -111,6 +114,15 @@ class Source:
         """All of them, read. Those of floating-point numbers are float32."""
         read = {name: (stored.read(), foreign.is_plain(stored.dtype)) for name, stored in self._stored.items()}
         return {name: tensor.float() if is_plain else tensor for name, (tensor, is_plain) in read.items()}
+
+    def outlines(self) -> dict[str, Tensor]:
+        """All of them as on torch's meta device, without values. Vectors are read."""
+        return {
+            name: stored.read()
+            if max(stored.shape, default=1) == prod(stored.shape)
+            else torch.empty(stored.shape, device="meta")
+            for name, stored in self._stored.items()
+        }
 
     @property
     def types(self) -> dict[str, str]:

@@ -26,6 +26,7 @@ from model.checkpoints.class_names import found_in
 from model.checkpoints.files import read_beside, read_json
 from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
+from model.checkpoints.statements import Said, of_pixels
 
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
 Place = tuple[str, ...]  # names of the dictionaries around a state dict
@@ -45,6 +46,7 @@ class Weights:
     architecture: str = ""  # as a training script has named it
     arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
     names: dict[str, Any] = field(default_factory=dict)  # what may be names of classes, by where it stands
+    said: tuple[Said, ...] = ()  # of pixels
 
 
 def open_weights(file: Path) -> Weights:
@@ -131,8 +133,9 @@ def _open_safetensors(path: Path) -> Weights:
 
 
 def _of_safetensors(tensors: dict[str, Stored], metadata: dict[str, str]) -> Weights:
-    names = found_in(metadata, of="the metadata")
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata, names=names)
+    of = "the metadata"
+    names, said = found_in(metadata, of=of), of_pixels(metadata, of=of)
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata, names=names, said=said)
 
 
 def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:
@@ -178,6 +181,7 @@ def _open_pickle(file: Path) -> Weights:
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
         arguments=dict(arguments) if isinstance(arguments, dict) else {},
         names=found_in(content, of="the file"),
+        said=of_pixels(content, of="the file"),
     )
 
 

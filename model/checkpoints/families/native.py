@@ -9,8 +9,9 @@ from typing import Any
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, KnownImages
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, KnownImages, Origin
 from model.checkpoints.facts import Facts, resolve_score
+from model.checkpoints.recipe import FACTS
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, State
 from model.config import ViTConfig
@@ -19,7 +20,7 @@ from model.preprocessing import Preprocessing
 
 FAMILY = "vit-serve"
 HEADS = {"head": NOTHING}
-LEARNED, HELD_OUT = "known.learned", "known.held_out"  # embeddings of images, beside the weights
+KNOWN = LEARNED, HELD_OUT = "known.learned", "known.held_out"  # embeddings of images, beside the weights
 AS_LEARNED = {"name", "num_classes", "score"}  # facts that change no embedding
 STORED = ("name", "labels", "wordnet", "score", "figures", "recipe", "history")  # as they are
 
@@ -44,10 +45,11 @@ def describe(source: Source, facts: Facts) -> Description:
 
 
 def _described(stated: dict[str, Any], facts: Facts) -> Description:
+    facts.network = Origin.stated("metadata")
     config = ViTConfig.from_json(stated["config"])
-    size = facts.resolve("image_size", config.image_size, "metadata")
+    size = facts.resolve("image_size", config.image_size, facts.network)
     return Description(
-        name=facts.resolve("name", stated["name"], "metadata"),
+        name=facts.resolve("name", stated["name"], facts.network),
         family=FAMILY,
         architecture="vit",
         config=replace(config, image_size=size),
@@ -55,7 +57,8 @@ def _described(stated: dict[str, Any], facts: Facts) -> Description:
         preprocessing=Preprocessing.from_json(stated["preprocessing"]).resized(size),
         labels=tuple(stated["labels"]),
         wordnet=tuple(stated.get("wordnet", ())),
-        score=resolve_score(facts, config.num_classes, stated=stated["score"], origin="metadata"),
+        origins=dict.fromkeys(FACTS, facts.network),
+        score=resolve_score(facts, config.num_classes, said=stated["score"], where="metadata"),
         figures=stated["figures"],
         recipe=stated.get("recipe", {}),
         history=tuple(stated.get("history", ())),

@@ -269,7 +269,7 @@ def test_files_that_are_refused_say_why(tmp_path, name, text, message):
 def names_beside(folder, beside):
     state = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
     torch.save({"model": state | ones("head", 1000), **beside}, folder / "x.pth")
-    return describe_checkpoint(folder / "x.pth", overrides={"heads": "3"})
+    return describe_checkpoint(folder / "x.pth", overrides={"architecture": "DeiT", "heads": "3"})
 
 
 BIRDS = [f"bird {i:03}" for i in range(1000)]

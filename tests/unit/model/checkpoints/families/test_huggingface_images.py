@@ -23,7 +23,7 @@ from model.checkpoints.families.huggingface_images import (
     describe_images,
 )
 from model.checkpoints.families.huggingface_kinds import KINDS
-from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD
+from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
 BY_HAND = {"resize_mode": "squash", "resize_size": "30,30", "crop": "none", "interpolation": "box"}
 BY_HAND |= {"mean": "0.1,0.2,0.3", "std": "1.0,1.0,1.0"}
