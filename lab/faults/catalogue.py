@@ -138,7 +138,7 @@ FAULTS = {
     ),
     # Learning
     "leverage": Fault(  # A left-out image still counts in the bias.
-        "model/fit/least_squares.py", "leverage = 1 / len(x) + u**2 @ shrunk", "leverage = u**2 @ shrunk"
+        "model/fit/least_squares.py", "of_block.mT + roots @ roots.mT / len(x)", "of_block.mT"
     ),
     "by-chance": Fault(  # A difference within the standard error decides.
         "model/fit/choosing.py", "return lost - gained > math.sqrt(lost + gained)", "return lost > gained"

@@ -20,16 +20,16 @@ BLOCK = 1024  # images that are compared with all others of their label at a tim
 def near_copies(features: Tensor, classes: Tensor, files: Sequence[Path] = ()) -> Tensor:
     """The group of each image, int64 (N,), numbered from 0: images of one group are near-copies of each other.
 
-    They are so by the names of their files, if there are any, or by likeness: the cosine of their standardised features
-    (N, F), less the means of their classes (N,). Without the means, all images of a label are alike to a network that
-    knows it well. Likeness is not transitive, and a chain of it would join all images. So the links are taken in their
-    order, the closest first, and two groups stay apart if together they were more than half of the images of their
-    class, or more than MOST.
+    They have one class, and are near-copies by the names of their files, if there are any, or by likeness: the cosine
+    of their standardised features (N, F), less the means of their classes (N,). Without the means, all images of a label
+    are alike to a network that knows it well. Likeness is not transitive, and a chain of it would join all images. So
+    the links are taken in their order, the closest first, and two groups stay apart if together they were more than
+    half of the images of their class, or more than MOST.
     """
     groups = _Groups(len(features))
-    first: dict[Path, int] = {}
-    for row, file in enumerate(files):
-        groups.join(row, first.setdefault(original(file), row))
+    first: dict[tuple[int, Path], int] = {}
+    for row, (kind, file) in enumerate(zip(classes.tolist(), files, strict=False)):
+        groups.join(row, first.setdefault((kind, original(file)), row))
     spread = features.std(dim=0, correction=0)
     z = (features - features.mean(dim=0)) / torch.where(spread > 1e-6 * spread.max(), spread, torch.inf)
     for kind in classes.unique():
