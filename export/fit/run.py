@@ -10,7 +10,7 @@ from export.fit.dataset import Dataset, read_dataset
 from export.fit.known import known_images
 from export.fit.labelled import Listing
 from export.fit.listing import list_images
-from export.fit.methods import Recipe, learn, of_crops
+from export.fit.methods import Recipe, learn, of_crops, reader
 from export.fit.report.folder import write_report
 from export.fit.report.judged import Judged, judge, percent
 from export.fit.report.page import Report
@@ -18,7 +18,6 @@ from export.fit.report.suspects import Suspect, suspects
 from export.fit.split import Split, split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
-from export.messages import warn
 from export.place import REPORT, check_file_place
 from model.checkpoints.checkpoint import Checkpoint, Description, first_few
 from model.checkpoints.families.native import FAMILY, save
@@ -54,11 +53,9 @@ def run(
             train=image_spec(of_crops(recipe, source.preprocessing)),
             held_out=image_spec(source.preprocessing),
             folder=work,
+            features=reader(source, recipe),
+            strict=strict,
         )
-        for file, reason in dataset.left_out:
-            warn(f"{file} is left out: {reason}")
-        if strict and dataset.left_out:
-            raise ValueError(f"--strict: images that cannot be used, named above: {len(dataset.left_out):,}")
         fitted = learn(source, recipe, dataset.train.samples, dataset.held_out.samples, work)
         learned = _checkpoint(source, fitted, dataset, name=out.stem)
         judged = doubted = None

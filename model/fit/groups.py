@@ -21,23 +21,25 @@ def near_copies(features: Tensor, classes: Tensor, files: Sequence[Path] = ()) -
     """The group of each image, int64 (N,), numbered from 0: images of one group are near-copies of each other.
 
     They have one class, and are near-copies by the names of their files, if there are any, or by likeness: the cosine
-    of their standardised features (N, F), less the means of their classes (N,). Without the means, all images of a label
-    are alike to a network that knows it well. Likeness is not transitive, and a chain of it would join all images. So
-    the links are taken in their order, the closest first, and two groups stay apart if together they were more than
-    half of the images of their class, or more than MOST.
+    of their standardised features (N, F), less the means of their classes (N,). Without the means, all images of a
+    label are alike to a network that knows it well. Likeness is not transitive, and a chain of it would join all
+    images. So the links are taken in their order, the closest first, and two groups stay apart if together they were
+    more than half of the images of their class, or more than MOST.
     """
     groups = _Groups(len(features))
     first: dict[tuple[int, Path], int] = {}
     for row, (kind, file) in enumerate(zip(classes.tolist(), files, strict=False)):
         groups.join(row, first.setdefault((kind, original(file)), row))
-    spread = features.std(dim=0, correction=0)
-    z = (features - features.mean(dim=0)) / torch.where(spread > 1e-6 * spread.max(), spread, torch.inf)
+    z = features - features.mean(dim=0)
+    spread = z.square().mean(dim=0).sqrt()
+    z /= torch.where(spread > 1e-6 * spread.max(), spread, torch.inf)
     for kind in classes.unique():
         rows = (classes == kind).nonzero().flatten()
         z[rows] -= z[rows].mean(dim=0)
         for one, other in _links(F.normalize(z[rows])):
             groups.join(int(rows[one]), int(rows[other]), most=min(MOST, (len(rows) + 1) // 2))
-    return torch.tensor([groups.of(row) for row in range(len(features))]).unique(return_inverse=True)[1]
+    ids = torch.tensor([groups.of(row) for row in range(len(features))], dtype=torch.int64)
+    return ids.unique(return_inverse=True)[1]
 
 
 def original(file: Path) -> Path:

@@ -1,5 +1,6 @@
 """Regularised least squares in closed form, with the exact error of leaving samples out."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 
 import torch
@@ -31,10 +32,10 @@ def least_squares(
     """The paper's few-shot protocol (section 4.1): regression from features (N, F) to targets of -1 and 1.
 
     Every class weighs as much as another, whatever its number of samples. Features are standardised first, as in
-    big_vision `evaluators/fewshot_lsr.py`, and the bias is not regularised. One decomposition serves every strength, and
-    gives every left-out prediction without learning anew: the residuals r of a group g of samples, (N,) in `groups`,
-    are (I - H_gg)^-1 r where it is left out, with the block H_gg of the hat matrix. Each sample is a group if none are
-    given. Among the strengths, the one with the smallest sum of squares of those residuals is taken.
+    big_vision `evaluators/fewshot_lsr.py`, and the bias is not regularised. One decomposition serves every strength,
+    and gives every left-out prediction without learning anew: the residuals r of a group g of samples, (N,) in
+    `groups`, are (I - H_gg)^-1 r where it is left out, with the block H_gg of the hat matrix. Each sample is a group if
+    none are given. Among the strengths, the one with the smallest sum of squares of those residuals is taken.
     """
     x, weights = features.double(), balanced(classes)[:, None]
     mean = (weights * x).mean(dim=0)
@@ -72,9 +73,7 @@ def balanced(classes: Tensor) -> Tensor:
 
 def _by_size(groups: Tensor) -> list[Tensor]:
     """The rows of groups of one size, (B, size), at most ROWS together unless one group has more."""
-    order, sizes = groups.argsort(stable=True), torch.bincount(groups)
-    of_group = order.split(sizes[sizes > 0].tolist())
-    of_size = [
-        torch.stack([rows for rows in of_group if len(rows) == size]) for size in sizes.unique().tolist() if size
-    ]
-    return [part for rows in of_size for part in rows.split(max(1, ROWS // rows.shape[1]))]
+    of_size: dict[int, list[Tensor]] = defaultdict(list)
+    for rows in groups.argsort(stable=True).split(groups.unique(return_counts=True)[1].tolist()):
+        of_size[len(rows)].append(rows)
+    return [part for size, rows in of_size.items() for part in torch.stack(rows).split(max(1, ROWS // size))]
