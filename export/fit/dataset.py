@@ -24,6 +24,7 @@ from model.fit.samples import Samples
 class Part:
     files: tuple[Path, ...]
     samples: Samples  # of the files, their pixels a map of one file and their classes indices of labels
+    groups: Tensor  # int64 (N,), of near-copies, numbered alike in all parts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +101,7 @@ def read_dataset(
             groups=groups[places],
             features=vectors[places] if read else None,
         )
-        return Part(files=tuple(image.file for image in part), samples=samples)
+        return Part(files=tuple(image.file for image in part), samples=samples, groups=groups[places])
 
     return Dataset(
         labels=() if labels == (UNLABELLED,) else labels,

@@ -33,7 +33,12 @@ def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples
     network.to(best_device())
     read = features(network, train, preprocessing) if train.features is None else train.features
     head, hardness = fit_head(network, read, train.classes, train.groups)
-    chosen = {"pool": network.config.pool, "strength": head.strength, "temperature": hardness}
+    chosen = {
+        "pool": network.config.pool,
+        "weights": "each label alike",
+        "strength": head.strength,
+        "temperature": hardness,
+    }
     return Fitted(
         model=network.cpu(),
         history=(),
