@@ -32,11 +32,11 @@ def frozen(data: Data) -> Iterator[Frozen]:
     for name, draw in {"digits": digits, "new shapes": new_shapes}.items():
         with tempfile.TemporaryDirectory() as folder:
             draw(Path(folder), 0)
-            yield _read(name, demo, sorted(Path(folder).glob("*/*/*.png")))
-    yield _read("stamps", load_checkpoint(data.network), [*data.stamps["train"], *data.stamps["test"]])
+            yield read_files(name, demo, sorted(Path(folder).glob("*/*/*.png")))
+    yield read_files("stamps", load_checkpoint(data.network), [*data.stamps["train"], *data.stamps["test"]])
 
 
-def _read(name: str, checkpoint: Checkpoint, files: Sequence[Path]) -> Frozen:
+def read_files(name: str, checkpoint: Checkpoint, files: Sequence[Path]) -> Frozen:
     labels = sorted({file.parent.name for file in files})
     classes = torch.tensor([labels.index(file.parent.name) for file in files])
     spec = image_spec(checkpoint.preprocessing)

@@ -27,17 +27,19 @@ def least_squares(
     *,
     count: int,
     groups: Tensor | None = None,
+    weights: Tensor | None = None,
     strengths: tuple[float, ...] = STRENGTHS,
 ) -> LinearMap:
     """The paper's few-shot protocol (section 4.1): regression from features (N, F) to targets of -1 and 1.
 
-    Every class weighs as much as another, whatever its number of samples. Features are standardised first, as in
-    big_vision `evaluators/fewshot_lsr.py`, and the bias is not regularised. One decomposition serves every strength,
-    and gives every left-out prediction without learning anew: the residuals r of a group g of samples, (N,) in
-    `groups`, are (I - H_gg)^-1 r where it is left out, with the block H_gg of the hat matrix. Each sample is a group if
-    none are given. Among the strengths, the one with the smallest sum of squares of those residuals is taken.
+    Samples have `weights` (N,) of 1 in the mean; by default every class weighs as much as another. Features are
+    standardised first, as in big_vision `evaluators/fewshot_lsr.py`, and the bias is not regularised. One decomposition
+    serves every strength, and gives every left-out prediction without learning anew: the residuals r of a group g of
+    samples, (N,) in `groups`, are (I - H_gg)^-1 r where it is left out, with the block H_gg of the hat matrix. Each
+    sample is a group if none are given. Among the strengths, the one with the smallest sum of squares of those
+    residuals is taken.
     """
-    x, weights = features.double(), balanced(classes)[:, None]
+    x, weights = features.double(), (balanced(classes) if weights is None else weights)[:, None]
     mean = (weights * x).mean(dim=0)
     std = (weights * (x - mean).square()).mean(dim=0).sqrt()
     std = torch.where(std > 1e-6 * std.max(), std, torch.inf)  # a constant feature says nothing
