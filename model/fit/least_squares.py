@@ -50,21 +50,19 @@ def least_squares(
     blocks = _by_size(torch.arange(len(x)) if groups is None else groups)
 
     def left_out(strength: float) -> Tensor:
-        """Residuals (N, C), times the roots of the weights."""
+        """Residuals (N, C)."""
         shrunk = s**2 / (s**2 + strength * len(x))  # (K,)
         residual = root * (targets - offset) - u @ (shrunk[:, None] * projected)
         for rows in blocks:
             of_block, roots = u[rows], root[rows]  # (B, g, K), (B, g, 1)
             hat = (of_block * shrunk) @ of_block.mT + roots @ roots.mT / len(x)
             residual[rows] = torch.linalg.solve(torch.eye(rows.shape[1]) - hat, residual[rows])
-        return residual
+        return residual / root
 
     best = min(strengths, key=lambda strength: left_out(strength).square().sum().item())
     standardised = vh.T @ ((s / (s**2 + best * len(x)))[:, None] * projected)  # (F, C)
     weight = (standardised / std[:, None]).T
-    return LinearMap(
-        weight=weight, bias=offset - weight @ mean, strength=best, left_out=targets - left_out(best) / root
-    )
+    return LinearMap(weight=weight, bias=offset - weight @ mean, strength=best, left_out=targets - left_out(best))
 
 
 def balanced(classes: Tensor) -> Tensor:

@@ -91,8 +91,7 @@ def _of_labels(learned: Checkpoint, dataset: Dataset, judged: Judged, doubted: S
     most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
     if counts[most] >= UNEVEN * counts[least]:
         weights = (
-            "In the probe each label weighs as much as another, so rare ones are found more often, and scores are for "
-            "images as uneven as these. "
+            "In the probe each label weighs as much as another, so rare ones are found more often. "
             if learned.recipe["method"] == "probe"
             else ""
         )

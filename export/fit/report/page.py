@@ -31,7 +31,7 @@ FIGURES = {  # in words; all are shares, but for numbers of images and the loss
     "colour_accuracy": "hidden patches that got the right colour",
     "loss": "loss (cross-entropy)",
     "calibration_error": "calibration error of the scores",
-    "left_out_accuracy": "accuracy on the images that were learned from, each left out in turn",
+    "left_out_accuracy": "accuracy on the images that were learned from, each left out in turn with its near-copies",
 }
 
 

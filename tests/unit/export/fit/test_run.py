@@ -268,8 +268,8 @@ def test_notes_name_everything_odd_about_the_images(tmp_path, capsys):
         f"Images that seem to be near-copies of others: 2, such as {images}/val/red/0.png and {images}/val/red/1.png. "
         "Those of one original are left out and held out together.",
         "Labels are uneven: red has 40 images and blue has 3. In the probe each label weighs as much as another, so "
-        "rare ones are found more often, and scores are for images as uneven as these. Accuracy says little about "
-        "small labels; the table of labels and the balanced accuracy do.",
+        "rare ones are found more often. Accuracy says little about small labels; the table of labels and the balanced "
+        "accuracy do.",
         "No images of these labels are held out, so nothing is known about them: blue.",
         "2 held-out images are few: with 2 others the accuracy could be 33 points away.",
     )
