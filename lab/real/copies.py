@@ -23,7 +23,7 @@ from model.fit.least_squares import least_squares
 from model.fit.measure import measured
 from model.fit.probe import probe_temperature
 
-SEEDS = 5
+SEEDS = 20
 LEARNED, JUDGED = 150, 350  # digits
 TIMES = 3  # that each digit is there
 TURN, BRIGHTNESS, NOISE = 4, 0.1, 0.05  # degrees, share, and share of the deviation of each feature, at most
