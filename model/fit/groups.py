@@ -13,7 +13,7 @@ from torch import Tensor
 
 LIKE = 0.92  # cosine from which two images are near-copies: as many pairs as 0.95 finds with the means of classes
 MOST = 1024  # images in a group by likeness: the time of leaving one out grows with the cube
-NEAREST = 16  # links of an image that are looked at
+NEAREST = 16  # links of an image that are looked at, where images have more in the mean
 BLOCK = 1024  # images that are compared with all others of their label at a time
 
 
@@ -33,7 +33,7 @@ def near_copies(features: Tensor, classes: Tensor, files: Sequence[Path] = ()) -
     z = features - features.mean(dim=0)
     spread = z.square().mean(dim=0).sqrt()
     z /= torch.where(spread > 1e-6 * spread.max(), spread, torch.inf)
-    for kind in classes.unique():
+    for kind in classes.unique() if spread.any() else ():
         rows = (classes == kind).nonzero().flatten()
         z[rows] -= z[rows].mean(dim=0)
         for one, other in _links(F.normalize(z[rows])):
@@ -53,11 +53,13 @@ def _links(units: Tensor) -> list[tuple[int, int]]:
     for start in range(0, len(units), BLOCK):
         block = units[start : start + BLOCK] @ units.T
         block[torch.arange(len(block)), torch.arange(start, start + len(block))] = -1
-        found, column = block.topk(min(NEAREST, len(units)), dim=1)
-        row, place = (found > LIKE).nonzero().T
-        cosines.append(found[row, place])
+        if (block > LIKE).sum() > NEAREST * len(block):
+            closest = block.topk(min(NEAREST, len(units)), dim=1)
+            block = torch.full_like(block, -1).scatter(1, closest.indices, closest.values)
+        row, column = (block > LIKE).nonzero().T
+        cosines.append(block[row, column])
         ones.append(row + start)
-        others.append(column[row, place])
+        others.append(column)
     order = torch.cat(cosines).argsort(descending=True, stable=True)
     return [*zip(torch.cat(ones)[order].tolist(), torch.cat(others)[order].tolist(), strict=True)]
 
