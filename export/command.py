@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size
+from export.crop import about_crop
 from export.fit.command import fit, fit_parser
 from export.messages import stop, tell
 from export.refusals import check_export, check_inspect
@@ -111,6 +112,8 @@ def export(options: argparse.Namespace) -> None:
     tell(sources(checkpoint))
     if images:
         tell(f"Images: {images.summary}.")
+        if crop := about_crop(checkpoint.preprocessing, images.seen):
+            tell(crop)
     for sentence in measured(manifest):
         tell(sentence)
     if complaint := other_engine(options.out, manifest):

@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +65,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
+    seen: list[float] = []  # shares of images
     names: list[str] = []  # of the folders in which they are
     most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
     even = np.linspace(0, len(files) - 1, most).round().astype(int)
@@ -71,7 +74,8 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         if isinstance(image, str):
             warn(f"{file} is skipped: {image}")
             continue
-        pixels.append(image)
+        pixels.append(image.pixels)
+        seen.append(image.seen)
         names.append(parts[file][0])
     if len(pixels) < FEWEST:
         raise ValueError(
@@ -99,6 +103,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
         f"compare answers" + (f", labelled by folders ({', '.join([labels.by, *sure])})" if labels else ""),
         unlabelled=unlabelled,
+        seen=fmean(seen),
     )
 
 
@@ -134,19 +139,25 @@ def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Chec
     return reason
 
 
-def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixels | str]]:
-    """Each file with its pixels, the network's input in the service with its default limits, uint8 (height, width, 3),
-    or the reason why it has none.
-    """
+class Decoded(NamedTuple):
+    pixels: Pixels  # the network's input in the service with its default limits, uint8 (height, width, 3)
+    seen: float  # the share of the image that the crop leaves
+
+
+def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Decoded | str]]:
+    """Each file, decoded, or the reason why it cannot be."""
     with ThreadPoolExecutor(allowed_cores()) as pool:  # Pillow works without Python's lock
-        found = pool.map(partial(_pixels, spec=spec), files)
+        found = pool.map(partial(_decoded, spec=spec), files)
         yield from zip(files, track(found, "reading images", of=len(files)), strict=True)
 
 
-def _pixels(file: Path, spec: ImageSpec) -> Pixels | str:
+def _decoded(file: Path, spec: ImageSpec) -> Decoded | str:
     try:
         with opened(read_file(file), LIMITS) as (image, _):
-            return preprocess(upright_rgb(image), spec)[0]
+            upright = upright_rgb(image)
+            pixels, box = preprocess(upright, spec)
+            area = (box.right - box.left) * (box.bottom - box.top)
+            return Decoded(pixels, area / (upright.width * upright.height))
     except (UnsupportedType, UnusableImage) as error:
         return error.detail
     except OSError as error:

@@ -32,6 +32,7 @@ class Images:
     # Labels in each order of classes, if a guess.
     orders: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     summary: str = ""  # how many there are, for a person
+    seen: float = 1.0  # the share of an image that the crop leaves, in the mean
     unlabelled: str = ""  # why there are no labels, where folders may have been meant so
 
 

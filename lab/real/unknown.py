@@ -13,7 +13,7 @@ from lab.benchmarks.record import Row, Rows
 from lab.real.bundles import pixels
 from lab.real.data import Data
 from lab.real.distances import DISTANCES
-from lab.real.frozen import read_by_probe
+from lab.real.frozen import read
 from lab.real.strange import KINDS
 from model.checkpoints import load_checkpoint
 from model.fit.least_squares import least_squares
@@ -32,7 +32,7 @@ def measure(data: Data) -> Rows:
     spec = image_spec(checkpoint.preprocessing)
 
     def embedded(images: npt.NDArray[np.uint8]) -> Numbers:
-        return read_by_probe(checkpoint, images).double().numpy()
+        return read(checkpoint, images).double().numpy()
 
     stamps, kinds = embedded(pixels(data, files)), np.array([file.parent.name for file in files])
     strange = {name: embedded(prepared(spec, images(data))) for name, images in KINDS.items()}

@@ -40,6 +40,7 @@ def test_images_are_split_and_each_is_used_once(tmp_path):
     assert sorted(ranges + judged) == list(range(40))
     assert ranges != sorted(ranges)
     assert read(tmp_path) == (ranges, judged, labels)
+    assert read_folder(tmp_path, CHECKPOINT).seen == pytest.approx(0.625)
 
 
 @pytest.mark.parametrize(
