@@ -65,7 +65,9 @@ class KnownImage:
         classes = outputs.get("classes")
         with np.errstate(invalid="ignore"):  # infinity less infinity; NaN is found by `check`
             apart = {name: self._apart(name, array, classes) for name, array in sums(outputs).items()}
-        apart["embedding"] /= np.abs(self._sums["embedding"]).max()
+        for name in ("embedding", "unlike"):
+            if name in apart:
+                apart[name] /= np.abs(self._sums[name]).max()
         if "logits" not in outputs:
             return apart
         largest_logit = np.abs(self._logits).max()
