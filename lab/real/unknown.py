@@ -73,6 +73,7 @@ def measure(data: Data) -> Rows:
                 for kind in np.unique(kinds):
                     of_label[kind].append(float(turned_away[kinds[like] == kind].mean()))
     most = max(float(np.mean(shares)) for shares in of_label.values())
+    areas[SEEN] = areas.pop(SEEN)  # as the last row
     turned = _row(refused, np.unique(kinds), 1, times=100)
     return [
         *({"": f"{name}: AUC", **_row(shares, np.unique(kinds), 3)} for name, shares in areas.items()),

@@ -1,4 +1,4 @@
-"""Models that know images: toys that know drawn ones, and a bundle to which every image is unlike those that it knows."""
+"""Models that know images: toys that know drawn ones, and a bundle to which every image is strange."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""model/unlike.py: what lies outside of the widest directions, less the energy of labels that are read from features."""
+"""model/unlike.py: what lies outside of the widest directions, less the energy of labels read from features."""
 
 import math
 
@@ -35,7 +35,7 @@ def test_it_is_virtual_logit_matching(labels):
     spread = known.std(0, correction=0)
     spread[0] = torch.inf
     z, of_others = (known - known.mean(0)) / spread, (others - known.mean(0)) / spread
-    u, s, vh = torch.linalg.svd(z, full_matrices=False)
+    _, _, vh = torch.linalg.svd(z, full_matrices=False)
     wide = vh[:256]
     outside, of_known = ((rows - rows @ vh[:SUBSPACE].T @ vh[:SUBSPACE]).norm(dim=1) for rows in (of_others, z))
     if labels == 1:
