@@ -65,9 +65,9 @@ class KnownImage:
         classes = outputs.get("classes")
         with np.errstate(invalid="ignore"):  # infinity less infinity; NaN is found by `check`
             apart = {name: self._apart(name, array, classes) for name, array in sums(outputs).items()}
-        for name in ("embedding", "unlike"):
-            if name in apart:
-                apart[name] /= np.abs(self._sums[name]).max()
+        apart["embedding"] /= np.abs(self._sums["embedding"]).max()
+        if "unlike" in apart:
+            apart["unlike"] /= max(1, np.abs(self._sums["unlike"]).max())  # it may be about 0
         if "logits" not in outputs:
             return apart
         largest_logit = np.abs(self._logits).max()

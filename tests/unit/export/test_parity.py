@@ -27,7 +27,8 @@ class Off:
         outputs = reference(self.checkpoint, images, classes)
         if self.lean_alone and graph != "classify":
             return outputs
-        given = ("logits", "embedding", "unlike") if graph == "classify" else tuple(outputs)
+        lean = [name for name in ("logits", "embedding", "unlike") if name in outputs]
+        given = lean if graph == "classify" else outputs
         return {name: outputs[name] * self.factor if name in self.scaled else outputs[name] for name in given}
 
 
