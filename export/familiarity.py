@@ -21,7 +21,7 @@ from model.unlike import Unlike
 AS_LEARNED: tuple[Precision, ...] = ("fp32", "fp16")  # whose features are those of PyTorch but for rounding
 FEWEST = 40  # held-out images; of fewer, less than two are in a share of 0.05
 FOLDS = 10  # of the groups of the held-out images
-SHRINKAGE = 2  # images of a label, with which it would differ from all labels half as much as its images do
+SHRINKAGE = 2  # images: the offset of a label that has so many is half of what these say
 
 
 def learn(features: Tensor, classes: Tensor, *, learned: int, groups: Tensor) -> KnownImages | None:
