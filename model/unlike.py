@@ -79,7 +79,7 @@ class Unlike(nn.Module):
         offset = targets.mean(dim=0)
         shrunk = lengths / (squares[wide] + STRENGTH * squares.sum() / len(z))
         weight = shrunk[:, None] * (images[:, wide].T @ (targets - offset))  # (K, C)
-        within = min(SUBSPACE, len(known) // 2)  # else nothing of few images would lie outside
+        within = min(SUBSPACE, len(wide) // 2)  # else nothing of few images or few features would lie outside
         subspace = (torch.arange(len(wide)) < within).double()[:, None]
         if within + len(labels) < len(wide):  # then the matrices in one are smaller
             directions = torch.cat([directions[:, :within], directions @ weight], dim=1)
@@ -93,5 +93,5 @@ class Unlike(nn.Module):
         unlike.load_state_dict(state)
         outside, logits = unlike.parts(known)
         if several:
-            unlike.rate.copy_(logits.amax(dim=1).mean() / outside.mean())
+            unlike.rate.copy_(logits.amax(dim=1).mean() / outside.mean().clamp(min=CONSTANT))
         return unlike

@@ -54,7 +54,7 @@ def test_it_is_virtual_logit_matching(labels):
 def test_few_images_do_not_span_all_that_they_are():
     known, classes = images(10, seed=1)
     assert torch.isfinite(Unlike.learned(known, classes)(known)).all()
-    assert Unlike.learned(known, classes).subspace.sum() == 5
+    assert Unlike.learned(known, classes).subspace.sum() == 4
 
 
 @pytest.mark.parametrize("changes", [{}, {"class_token": False, "pool": "mean"}, {"depth": 8, "pool": "cls_mean"}])
