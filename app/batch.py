@@ -161,7 +161,7 @@ class BatchClassifier:
             best = self._scoring.rank(outputs["logits"], top_k=self._top_k)
             answer["predictions"] = [prediction.model_dump() for prediction in best]
         if self._backend.familiarity:
-            answer["familiarity"] = self._backend.familiarity.of(outputs["embedding"], least=self._least_familiarity)
+            answer["familiarity"] = self._backend.familiarity.of(outputs, least=self._least_familiarity)
         if self._choice:
             shown = choose(Maps.of(outputs), self._manifest, self._choice)
             assert shown.receipt

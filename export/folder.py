@@ -66,7 +66,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     seen: list[float] = []  # shares of images
-    names: list[str] = []  # of the folders in which they are
+    used: list[Path] = []
     most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
     even = np.linspace(0, len(files) - 1, most).round().astype(int)
     chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
@@ -76,7 +76,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
             continue
         pixels.append(image.pixels)
         seen.append(image.seen)
-        names.append(parts[file][0])
+        used.append(file)
     if len(pixels) < FEWEST:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
@@ -92,12 +92,13 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     sure = [] if len(indices) > 1 else [order for order in indices if order != BY_NUMBER]
 
     def judged(classes: dict[str, int]) -> npt.NDArray[np.int64]:
-        return np.array([classes[name] for name in names[ranges:]])
+        return np.array([classes[parts[file][0]] for file in used[ranges:]])
 
     return Images(
         source="folder",
         ranges=np.stack(pixels[:ranges]),
         judged=np.stack(pixels[ranges:]),
+        files=tuple(used),
         labels=judged(labels.classes) if labels else None,
         orders={order: judged(classes) for order, classes in indices.items()} if len(indices) > 1 else {},
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "

@@ -10,7 +10,8 @@ from model.preprocessing import Preprocessing
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from model.vit import VisionTransformer  # needs PyTorch, which takes seconds to import
+    from model.unlike import Unlike  # needs PyTorch, which takes seconds to import
+    from model.vit import VisionTransformer
 
 MOST_NAMED = 8  # in a message
 
@@ -78,11 +79,14 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownImages:
-    """What the head reads of images like those that the model is for, float32 (N, F) each."""
+    """What was learned of images like those that the model is for, n of them held out."""
 
-    learned: "Tensor"  # of images that changed the weights before the head; none if these are frozen
-    held_out: "Tensor"  # of others
-    changed_by: tuple[str, ...] = ()  # facts set by hand, with which the model reads something else of them
+    pictures: int
+    unlike: "Unlike"
+    held_out: "Tensor"  # float32 (n,), in rising order: how unlike each is to others, less the offset of its label
+    labels: "Tensor"  # int64: those that the model gives held-out images
+    offsets: "Tensor"  # float32: how much more unlike than all of them images of these labels are
+    changed_by: tuple[str, ...] = ()  # facts set by hand, with which the model reads something else of images
 
 
 @dataclass(frozen=True, kw_only=True)
