@@ -128,7 +128,8 @@ lock: $(VENV)/.dev  ## write docker/requirements-*.lock, with hashes, from const
 
 demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export it
 	$(BIN)/python -m model.demo train
-	$(BIN)/python -m export --checkpoint model/demo/shapes.safetensors --out app/demo --replace
+	images=$$(mktemp -d) && $(BIN)/python -m model.demo images $$images --count 1000 && \
+		$(BIN)/python -m export --checkpoint model/demo/shapes.safetensors --out app/demo --replace --pictures $$images
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 14) or sys.exit("this is Python %d.%d: give another, from 3.11 to 3.14, such as PYTHON=python3.12" % v)'

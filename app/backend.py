@@ -14,7 +14,7 @@ from app.errors import CannotStart
 from app.images.intake import open_intake
 from app.inference.batcher import Batcher
 from app.inference.device import open_model
-from app.inference.familiarity import NO_IMAGES, Familiarity, open_familiarity
+from app.inference.familiarity import NO_IMAGES, open_familiarity
 from app.inference.model import Model
 from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
@@ -40,7 +40,7 @@ class Backend:
         self.bundle = load_bundle(settings.bundle)
         if settings.unfamiliar == "refuse" and not self.bundle.manifest.familiarity:
             raise CannotStart(f"VIT_UNFAMILIAR=refuse needs a bundle that knows its images, and {NO_IMAGES}")
-        self.familiarity: Familiarity | None = None
+        self.familiarity = open_familiarity(self.bundle)
         self.intake = open_intake(settings=settings, spec=self.bundle.manifest.image)
         self.batcher = Batcher()
         self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
@@ -59,7 +59,6 @@ class Backend:
         """
         model = self._model.result()
         self._decoders.result()
-        self.familiarity = open_familiarity(self.bundle)  # its file is checked now
         return model
 
     async def watch_weights(self) -> None:

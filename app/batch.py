@@ -8,10 +8,11 @@ process may use.
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterable
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Never, Self, TypeVar
 
 import numpy as np
 
@@ -67,10 +68,11 @@ class BatchClassifier:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="batch", daemon=True)
         self._thread.start()
+        self._process = os.getpid()
         self._watches = self._wait_for(self._watch())
 
-    def __call__(self, images: Iterable[bytes]) -> list[dict[str, Any]]:
-        """A dict for each image, in order, all with the same keys:
+    def __call__(self, images: Iterable[bytes | None]) -> list[dict[str, Any]]:
+        """A dict for each image, in order, all with the same keys. None stands for an image that is missing:
 
         - `predictions`: at most `top_k` dicts of label, index and score, the most likely first, as in an answer of
           POST /classify; None for a model without labels, and for an image that cannot be used
@@ -79,9 +81,13 @@ class BatchClassifier:
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
         - `evidence`, if it was asked for: label, index, grid (rows, columns), values (row by row) and receipt
 
-        Raises BatchFailed when the fault is none of an image's.
+        Raises BatchFailed when the fault is none of an image's, and TypeError for what is neither bytes nor None.
         """
-        return self._wait_for(self._rows(list(images)))
+        given = list(images)
+        for place, image in enumerate(given):
+            if not isinstance(image, bytes | bytearray | memoryview | None):
+                raise TypeError(f"image {place} is of type {type(image).__name__}: give the bytes of its file")
+        return self._wait_for(self._rows(given))
 
     def close(self) -> None:
         """End its threads and processes, when no call is under way."""
@@ -89,6 +95,7 @@ class BatchClassifier:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+        self._process = 0
         self._backend.stop()
 
     def __enter__(self) -> Self:
@@ -97,7 +104,13 @@ class BatchClassifier:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __reduce__(self) -> Never:
+        raise TypeError("a BatchClassifier has threads and processes: make one in each process that uses it")
+
     def _wait_for(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._process != os.getpid():  # a fork has the object, but neither its threads nor its processes
+            work.close()
+            raise BatchFailed("This BatchClassifier was closed, or made in another process: make one here.")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     async def _watch(self) -> list[asyncio.Task[None]]:
@@ -110,16 +123,18 @@ class BatchClassifier:
         await asyncio.gather(*self._watches, return_exceptions=True)
         await asyncio.get_running_loop().shutdown_default_executor()
 
-    async def _rows(self, images: list[bytes]) -> list[dict[str, Any]]:
+    async def _rows(self, images: list[bytes | None]) -> list[dict[str, Any]]:
         return await asyncio.gather(*map(self._row, images))
 
-    async def _row(self, image: bytes) -> dict[str, Any]:
+    async def _row(self, image: bytes | None) -> dict[str, Any]:
         row: dict[str, Any] = {"predictions": None, "embedding": None, "error": None}
         if self._backend.familiarity:
             row["familiarity"] = None
         if self._choice:
             row["evidence"] = None
         try:
+            if image is None:
+                raise UnusableImage("The image is missing.")
             async with self._in_work:
                 prepared = await self._backend.intake.prepare(Upload(image), thumbnail=False)
                 if self._choice:
@@ -138,7 +153,7 @@ class BatchClassifier:
             best = self._scoring.rank(outputs["logits"], top_k=self._top_k)
             answer["predictions"] = [prediction.model_dump() for prediction in best]
         if self._backend.familiarity:
-            answer["familiarity"] = self._backend.familiarity.of(outputs["embedding"], least=self._least_familiarity)
+            answer["familiarity"] = self._backend.familiarity.of(outputs, least=self._least_familiarity)
         if self._choice:
             shown = choose(Maps.of(outputs), self._manifest, self._choice)
             assert shown.receipt

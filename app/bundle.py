@@ -9,14 +9,24 @@ import os
 from codecs import BOM_UTF8
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any, Literal
 from weakref import finalize
 
-from annotated_types import Interval
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, PositiveFloat, ValidationError, model_validator
+from annotated_types import Ge, Interval, Len
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    JsonValue,
+    PositiveFloat,
+    ValidationError,
+    model_validator,
+)
 
 from app.errors import CannotStart
 from app.images.preprocess import ImageSpec, Side
@@ -29,7 +39,6 @@ EXPLAIN_GRAPH = "explain.onnx"
 COMBINED_GRAPH = "combined.onnx"
 WEIGHTS = "weights.bin"
 UPGRADING = "docs/upgrading.md"
-FAMILIARITY = "familiarity.npy"
 CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of libraries
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
@@ -86,6 +95,7 @@ class Parity(Frozen):
     pictures: int
     logits: float | None = None  # relative to the largest logit
     embedding: float  # relative to its largest number
+    unlike: float | None = None  # relative to the largest
     attention: float  # absolute
     rollout: float  # absolute
     evidence: float | None = None  # relative to the largest part of a logit
@@ -137,12 +147,25 @@ Source = Literal["fit", "folder"]  # those that a checkpoint has learned, or a p
 class Familiarity(Frozen):
     """The images that the model knows, measured at export with the lean graph, or by `fit` with its network.
 
-    app/inference/familiarity.py says how an image is compared with them.
+    The output `unlike` of the graphs compares an image with them: model/unlike.py.
     """
 
-    pictures: int  # which it is compared with
-    held_out: int  # of these, whose distances to the others are those of new images; familiarity is a share of them
+    pictures: int
+    held_out: int  # of these, which were compared with the others as new images are; familiarity is a share of them
     source: Source
+
+
+class HeldOut(Frozen):
+    """Of held-out images, the output `unlike` as if they were new: app/inference/familiarity.py."""
+
+    unlike: Annotated[tuple[FiniteFloat, ...], Len(1)]  # in rising order, each less the offset of its label
+    offsets: dict[Annotated[int, Ge(0)], FiniteFloat]  # by the index of the label that the model gives; else 0
+
+    @model_validator(mode="after")
+    def _rises(self) -> "HeldOut":
+        if any(one > other for one, other in pairwise(self.unlike)):
+            raise ValueError("unlike is not in rising order")
+        return self
 
 
 class Tolerance(Frozen):
@@ -156,6 +179,7 @@ class Tolerance(Frozen):
 
     logits: PositiveFloat
     embedding: PositiveFloat
+    unlike: PositiveFloat = 1e-4  # bundles that do not know their images may be without
     attention: PositiveFloat
     rollout: PositiveFloat
     evidence: PositiveFloat
@@ -178,6 +202,14 @@ class KnownAnswer(Frozen):
         if len(self.pixels) != 3 * self.size[0] * self.size[1]:
             raise ValueError("pixels are not those of an image of this size")
         return self
+
+
+class Fact(Frozen):
+    """One fact of the model: a switch of its network, a part of its preprocessing, how many labels, or the score."""
+
+    value: JsonValue
+    source: Literal["stated", "read", "by hand", "guessed"]  # in the checkpoint, from its tensors, by --set, or not
+    where: str  # in words, such as "args in the file"
 
 
 class Manifest(Frozen):
@@ -204,7 +236,9 @@ class Manifest(Frozen):
     likeness: Likeness | None = None  # as agreement, but where there are no labels
     calibration: Calibration | None = None  # None where no labelled images were given
     familiarity: Familiarity | None = None  # None where no images were given, or too few
+    held_out: HeldOut | None = None  # of these
     known_answer: KnownAnswer
+    facts: dict[str, Fact] = {}  # by name, guesses first; none in bundles of before
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says
     figures: dict[str, float] = {}  # the checkpoint's own, measured on held-out images in float32
     recipe: dict[str, JsonValue] = {}  # how a checkpoint of this project was learned
@@ -215,8 +249,7 @@ class Manifest(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
         pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
-        known = {FAMILIARITY} if self.familiarity else set()
-        missing = {*graph_files(self.precision), WEIGHTS, *known, *pictures} - self.files.keys()
+        missing = {*graph_files(self.precision), WEIGHTS, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         if len(self.known_answer.logits) != len(self.labels):
@@ -226,6 +259,9 @@ class Manifest(Frozen):
             raise ValueError("layers, heads and tokens are not those of attention in explains")
         if self.explains.get("embedding") != (self.features,):
             raise ValueError("features are not those of embedding in explains")
+        of_unlike = (1,) if self.familiarity else None
+        if self.explains.get("unlike") != of_unlike or bool(self.held_out) != bool(self.familiarity):
+            raise ValueError("familiarity, held_out and unlike in explains are not those of one another")
         if self.image.size != tuple(side * self.tokens.patch for side in self.tokens.grid):
             raise ValueError("tokens do not cover an image of this size")
         if self.known_answer.sums.keys() != self.explains.keys() - {"logits", "classes"}:

@@ -89,7 +89,7 @@ class Classifier:
             stages=wanted.stages,
         )
         logits, embedding = outputs.get("logits", np.zeros(0, np.float32)), outputs["embedding"]
-        familiarity = self.familiarity.of(embedding, least=wanted.least_familiarity) if self.familiarity else None
+        familiarity = self.familiarity.of(outputs, least=wanted.least_familiarity) if self.familiarity else None
         maps = None if wanted.explain is None else Maps.of(outputs)
         id = None
         if wanted.keep:

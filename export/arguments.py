@@ -4,6 +4,7 @@ import argparse
 from typing import NoReturn
 
 from export.messages import worded
+from model.checkpoints import by_hand
 
 PRECISIONS = ("fp32", "bf16", "int8", "fp16")  # app/bundle.py has them too, and takes most of a second to import
 METHODS = ("probe", "finetune", "pretrain", "masked")  # of export/fit/methods.py, which needs PyTorch
@@ -16,6 +17,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with the message alone: the usage would fill the screen."""
         self.exit(2, f"{worded(message)}. --help lists every option.\n")
+
+    def format_help(self) -> str:
+        return f"{super().format_help()}\nfacts for --set, with examples or all values:\n{by_hand.text()}\n"
 
 
 def add_set(parser: argparse.ArgumentParser) -> None:

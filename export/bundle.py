@@ -1,6 +1,7 @@
 """Checkpoint to bundle: trace, check and describe in a temporary folder, then move that folder into place."""
 
 import dataclasses
+import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,14 @@ from app.bundle import (
     CLASSIFY_GRAPH,
     COMBINED_GRAPH,
     EXPLAIN_GRAPH,
-    FAMILIARITY,
     MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
     Calibration,
+    Fact,
     Manifest,
     Precision,
+    Source,
     Tokens,
     graph_files,
     picture_file,
@@ -32,7 +34,7 @@ from export.agreement import Answers, agreement, answers, chance, of_both
 from export.calibration import Uncalibrated, calibration, is_far
 from export.combine import combine
 from export.embeddings import likeness
-from export.familiarity import known_images
+from export.familiarity import brought, described, held_out, of_folder
 from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import Images, drawn_images
@@ -45,6 +47,7 @@ from export.place import check_bundle_place
 from export.precision import model_for
 from export.trace import trace
 from model.checkpoints.checkpoint import Checkpoint
+from model.checkpoints.describe import facts_of
 from model.durable import replacing_folder
 from model.progress import working
 from model.vit import VisionTransformer
@@ -104,17 +107,24 @@ def _fill(
         with working("drawing images"):
             images = drawn_images(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
     model = model_for(checkpoint, precision, None if images is None else images.ranges)
-    engine, shapes = write_graphs(folder, model, checkpoint, precision)
+    known = brought(checkpoint, precision, given=given is not None)
+    source: Source = "fit" if known else "folder"
+    learning = given is not None and known is None
+    checkpoint = dataclasses.replace(checkpoint, known=known)
+    engine, shapes = write_graphs(folder, model, checkpoint, precision, learning=learning)
     if precision in ("bf16", "fp16") and engine.computes_in != precision:
         warn(f"This processor computes {precision} in {engine.computes_in}: figures show only a part of the rounding.")
     both = of_both(checkpoint, images, engine) if images else None
     answered = answers(both, images) if both and images and checkpoint.config.num_classes else None
     alike = likeness(both, images) if both and images and not checkpoint.config.num_classes else None
-    known = known_images(checkpoint, precision, given, engine, both)
+    if learning and given and both:
+        known = of_folder(given, engine, both)
+    checkpoint = dataclasses.replace(checkpoint, known=known)
     calibrated = _calibration(answered, checkpoint, required=calibrate) if answered else None
     if calibrate and calibrated:  # the lens has scores of the classes, and so the temperature
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
-        engine, _ = write_graphs(folder, model, checkpoint, precision)
+    if learning or (calibrate and calibrated):
+        engine, shapes = write_graphs(folder, model, checkpoint, precision)
     with working("comparing with PyTorch"):
         some = given.ranges[:GIVEN_PARITY] if given else None
         parity, distance = check_parity(checkpoint, engine, precision, given=some)
@@ -126,9 +136,6 @@ def _fill(
         place.mkdir()
         for picture in pictures:
             picture.write(place)
-    familiarity = known.write(folder / FAMILIARITY) if known else None
-    if familiarity:
-        files.append(FAMILIARITY)
     manifest = Manifest(
         format=4,
         **_facts(checkpoint),
@@ -138,7 +145,8 @@ def _fill(
         agreement=agreement(answered, images, checkpoint) if images and answered else None,
         likeness=alike,
         calibration=calibrated,
-        familiarity=familiarity,
+        familiarity=described(known, source) if known else None,
+        held_out=held_out(known) if known else None,
         known_answer=answer,
         inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
@@ -149,14 +157,15 @@ def _fill(
 
 
 def write_graphs(
-    folder: Path, model: VisionTransformer, checkpoint: Checkpoint, precision: Precision
+    folder: Path, model: VisionTransformer, checkpoint: Checkpoint, precision: Precision, *, learning: bool = False
 ) -> tuple[Engine, dict[str, tuple[int, ...]]]:
     """Write the graphs of a bundle in this precision: the explaining one, as the lean one the part of it that gives the
-    answers alone, and both in one. All read one file of weights.
+    answers alone, and both in one. All read one file of weights. While `learning` of images, their features stand in
+    the place of `unlike`.
 
     Gives an engine of this machine that runs them, and the shapes of one image's outputs of the explaining graph.
     """
-    graph = ExplainGraph(dataclasses.replace(checkpoint, model=model), precision)
+    graph = ExplainGraph(dataclasses.replace(checkpoint, model=model), precision, learning=learning)
     proto = trace(graph)
     externalise(proto, folder / WEIGHTS)
     cast_apart(proto)
@@ -175,6 +184,10 @@ def _facts(checkpoint: Checkpoint) -> dict[str, Any]:
     config = checkpoint.model.config
     return {
         **{name: getattr(checkpoint, name) for name in SHARED},
+        "facts": {
+            name: Fact(value=json.loads(json.dumps(value)), **origin._asdict())
+            for name, (value, origin) in facts_of(checkpoint).items()
+        },
         "image": image_spec(checkpoint.preprocessing),
         "tokens": Tokens(patch=config.patch_size, grid=config.grid, prefix=config.prefix),
         "layers": config.depth,

@@ -11,6 +11,7 @@ from pathlib import Path
 from shlex import quote
 
 from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size
+from export.crop import about_crop
 from export.fit.command import fit, fit_parser
 from export.messages import stop, tell
 from export.refusals import check_export, check_inspect
@@ -36,7 +37,7 @@ def inspect(options: argparse.Namespace) -> None:
     except ValueError as error:
         stop(f"not inspected: {error}")
     with working("starting", leave=False):
-        from model.checkpoints.describe import report, table
+        from model.checkpoints.describe import report, sources, table, worded
         from model.checkpoints.load import describe_checkpoint
     try:
         description = describe_checkpoint(
@@ -48,10 +49,11 @@ def inspect(options: argparse.Namespace) -> None:
         )
     except (CheckpointError, OSError, ValueError) as error:
         if seen := getattr(error, "seen", {}):
-            tell(table([(name, str(value), origin) for name, (value, origin) in seen.items()]))
+            tell(table([(name, str(value), worded(origin)) for name, (value, origin) in seen.items()]))
             stop(f"It cannot be exported yet: {error}.")
         stop(f"not inspected: {error}")
     tell(report(description))
+    tell(sources(description))
     if description.labels_advice:
         tell(_labels(description))
     if description.advice:
@@ -71,9 +73,9 @@ def export(options: argparse.Namespace) -> None:
         from export.folder import read_folder
         from export.other_engine import other_engine
         from export.parity import ParityError
-        from export.summary import by_hand, measured, written
+        from export.summary import measured, written
         from model.checkpoints import load_checkpoint
-        from model.checkpoints.describe import about_weights
+        from model.checkpoints.describe import about_weights, sources
 
     for name in ("torch.onnx", "onnxscript"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -107,16 +109,15 @@ def export(options: argparse.Namespace) -> None:
         tell(_labels(checkpoint))
     if checkpoint.advice:
         tell(checkpoint.advice)
+    tell(sources(checkpoint))
     if images:
         tell(f"Images: {images.summary}.")
-        if images.unlabelled:
-            tell(f"They have no labels, as {images.unlabelled}.")
+        if crop := about_crop(checkpoint.preprocessing, images.seen):
+            tell(crop)
     for sentence in measured(manifest):
         tell(sentence)
     if complaint := other_engine(options.out, manifest):
         tell(complaint)
-    if given := by_hand(manifest):
-        tell(given)
     tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
 
 

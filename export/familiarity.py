@@ -1,71 +1,91 @@
-"""The images that a bundle knows, so that the service can tell how familiar another one is."""
+"""What a bundle knows of its images, so that the service can tell how familiar another one is.
 
-from pathlib import Path
-from typing import NamedTuple
+In shapes: N known images, n of them held out, F features of model/unlike.py.
+"""
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from app import bundle
 from app.bundle import Precision
 from app.inference.engine import Engine
-from app.inference.familiarity import Familiarity
 from export.agreement import BATCH, Both
 from export.images import Images
 from export.messages import warn
 from model.checkpoints.checkpoint import Checkpoint, KnownImages, first_few
+from model.fit.groups import near_copies
+from model.progress import track
+from model.unlike import Unlike
 
-AS_LEARNED: tuple[Precision, ...] = ("fp32", "fp16")  # whose embeddings are those of PyTorch but for rounding
+AS_LEARNED: tuple[Precision, ...] = ("fp32", "fp16")  # whose features are those of PyTorch but for rounding
 FEWEST = 40  # held-out images; of fewer, less than two are in a share of 0.05
+FOLDS = 10  # of the groups of the held-out images
+SHRINKAGE = 2  # images: the offset of a label that has so many is half of what these say
 
 
-class Known(NamedTuple):
-    learned: npt.NDArray[np.float32]  # embeddings (N - n, F) of images that have changed the graph
-    held_out: npt.NDArray[np.float32]  # of others (n, F)
-    classes: npt.NDArray[np.int64]  # (N,): the labels that the model gives both; all alike without a head
-    source: bundle.Source
+def learn(features: Tensor, classes: Tensor, *, learned: int, groups: Tensor) -> KnownImages | None:
+    """Of features (N, F), `classes`, the labels that the model gives (N,), and the `groups` of near-copies (N,). The
+    first images, so many as were `learned`, are not like new ones, as the network has learned from them; the others are
+    held out. None if these are too few; the reason is written to stderr.
 
-    def write(self, file: Path) -> bundle.Familiarity:
-        Familiarity.learn(self.learned, self.held_out, self.classes).write(file)
-        return bundle.Familiarity(pictures=len(self.classes), held_out=len(self.held_out), source=self.source)
-
-
-def known_images(
-    checkpoint: Checkpoint, precision: Precision, given: Images | None, engine: Engine, both: Both | None
-) -> Known | None:
-    """Those that the checkpoint has brought, or else a person's own, by the embeddings of the lean graph. None if there
-    are none, or too few; the reason is written to stderr.
-
-    `both` is what was computed for the judged ones of the images that are `given`.
+    Each held-out image is compared with the groups of other folds alone, as a new one is compared with all.
     """
-    brought = checkpoint.known
-    if brought and precision in AS_LEARNED and not brought.changed_by:
-        known = Known(brought.learned.numpy(), brought.held_out.numpy(), _classes(checkpoint, brought), "fit")
-    elif given and both:
-        runs = [engine.run("classify", given.ranges[i : i + BATCH]) for i in range(0, len(given.ranges), BATCH)]
-        learned = {name: np.concatenate([run[name] for run in runs]) for name in both.lean}
-        embeddings = learned["embedding"], both.lean["embedding"]
-        logits = [lean.get("logits", np.zeros((len(lean["embedding"]), 1))) for lean in (learned, both.lean)]
-        known = Known(*embeddings, np.concatenate(logits).argmax(1), "folder")
-    else:
-        if brought:
-            how = f"with another {first_few(brought.changed_by)}" if brought.changed_by else f"in {precision}"
-            _say(f"embeddings {how} are others than those of the checkpoint. Give --pictures FOLDER")
+    if len(features) - learned < FEWEST:
+        _say(f"{len(features) - learned} images are held out, and {FEWEST} are needed")
         return None
-    if len(known.held_out) < FEWEST:
-        _say(f"{len(known.held_out)} images are held out, and {FEWEST} are needed")
-        return None
-    return known
+    known, apart = features.double(), torch.zeros(len(features), 1, dtype=torch.double)
+    judged = torch.arange(len(known)) >= learned
+    found = groups[judged].unique()
+    for fold in track(range(FOLDS), "comparing known images"):
+        in_fold = torch.isin(groups, found[fold::FOLDS])
+        apart[in_fold] = Unlike.learned(known[~in_fold], classes[~in_fold])(known[in_fold])
+    of_label = classes[judged]
+    labels, place, counts = of_label.unique(return_inverse=True, return_counts=True)
+    excess = apart[judged, 0] - apart[judged, 0].mean()
+    sums = torch.zeros(len(labels), dtype=torch.double).index_add(0, place, excess)
+    of_others = (sums[place] - excess) / (counts[place] - 1 + SHRINKAGE)
+    return KnownImages(
+        pictures=len(known),
+        unlike=Unlike.learned(known, classes).float(),
+        held_out=(apart[judged, 0] - of_others).sort().values.float(),
+        labels=labels,
+        offsets=(sums / (counts + SHRINKAGE)).float(),
+    )
 
 
-@torch.no_grad()
-def _classes(checkpoint: Checkpoint, known: KnownImages) -> npt.NDArray[np.int64]:
-    embeddings = torch.cat([known.learned, known.held_out])
-    if not checkpoint.config.num_classes:
-        return np.zeros(len(embeddings), np.int64)
-    classes: npt.NDArray[np.int64] = checkpoint.model.head(checkpoint.model.head_norm(embeddings)).argmax(1).numpy()
-    return classes
+def brought(checkpoint: Checkpoint, precision: Precision, *, given: bool) -> KnownImages | None:
+    """What the checkpoint knows, if its features are those of the bundle. Else, unless images are `given`, the reason
+    is written to stderr.
+    """
+    known = checkpoint.known
+    if known and precision in AS_LEARNED and not known.changed_by:
+        return known
+    if known and not given:
+        how = f"with another {first_few(known.changed_by)}" if known.changed_by else f"in {precision}"
+        _say(f"features {how} are others than those of the checkpoint. Give --pictures FOLDER")
+    return None
+
+
+def of_folder(given: Images, engine: Engine, both: Both) -> KnownImages | None:
+    """From a person's own images, of whose judged ones `both` was computed, by the outputs of the lean graph, in which
+    `unlike` stands for the features.
+    """
+    runs = [engine.run("classify", given.ranges[i : i + BATCH]) for i in range(0, len(given.ranges), BATCH)]
+    features = torch.from_numpy(np.concatenate([run["unlike"] for run in (*runs, both.lean)]))
+    logits = [run.get("logits", np.zeros((len(run["unlike"]), 1))) for run in (*runs, both.lean)]
+    classes = torch.from_numpy(np.concatenate(logits).argmax(1))
+    groups = near_copies(features, classes, given.files[: len(features)])
+    return learn(features, classes, learned=len(given.ranges), groups=groups)
+
+
+def described(known: KnownImages, source: bundle.Source) -> bundle.Familiarity:
+    return bundle.Familiarity(pictures=known.pictures, held_out=len(known.held_out), source=source)
+
+
+def held_out(known: KnownImages) -> bundle.HeldOut:
+    offsets = dict(zip(known.labels.tolist(), known.offsets.tolist(), strict=True))
+    return bundle.HeldOut(unlike=tuple(known.held_out.tolist()), offsets=offsets)
 
 
 def _say(reason: str) -> None:

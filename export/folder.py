@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from statistics import fmean
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +23,7 @@ from export.folder_labels import BY_NUMBER, folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
 from export.messages import warn
+from export.parts import folders_in, parts_of
 from export.place import check_pictures
 from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint, first_few
@@ -42,10 +45,12 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     order: both are the same each time. A file that cannot be decoded is named on stderr and skipped.
 
     They have labels if the folders in `folder` are called by those of the checkpoint, and then every image must be in
-    one of these folders.
+    one of these folders. Of a data set in parts, as `fit` takes it, the held-out part is read. stderr says at once
+    which, and why images have no labels.
     Raises ValueError when images are too few, or some folders are labels and others are not.
     """
     check_pictures(folder)
+    folder = _part(folder, checkpoint)
     found, repeated, unread = walk(folder)
     files = [file for file in found if file.suffix.lower() in SUFFIXES]
     parts = {file: file.parts[len(folder.parts) :] for file in files}
@@ -53,11 +58,15 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
+    unlabelled = "" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint)
+    if unlabelled:
+        warn(f"The images have no labels, as {unlabelled}.")
     for path, reason in (repeated | unread).items():
         warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
-    names: list[str] = []  # of the folders in which they are
+    seen: list[float] = []  # shares of images
+    used: list[Path] = []
     most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
     even = np.linspace(0, len(files) - 1, most).round().astype(int)
     chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
@@ -65,8 +74,9 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         if isinstance(image, str):
             warn(f"{file} is skipped: {image}")
             continue
-        pixels.append(image)
-        names.append(parts[file][0])
+        pixels.append(image.pixels)
+        seen.append(image.seen)
+        used.append(file)
     if len(pixels) < FEWEST:
         raise ValueError(
             f"--pictures {folder}: it has {len(pixels)} images that can be decoded, and {FEWEST} are needed"
@@ -82,18 +92,36 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     sure = [] if len(indices) > 1 else [order for order in indices if order != BY_NUMBER]
 
     def judged(classes: dict[str, int]) -> npt.NDArray[np.int64]:
-        return np.array([classes[name] for name in names[ranges:]])
+        return np.array([classes[parts[file][0]] for file in used[ranges:]])
 
     return Images(
         source="folder",
         ranges=np.stack(pixels[:ranges]),
         judged=np.stack(pixels[ranges:]),
+        files=tuple(used),
         labels=judged(labels.classes) if labels else None,
         orders={order: judged(classes) for order, classes in indices.items()} if len(indices) > 1 else {},
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
         f"compare answers" + (f", labelled by folders ({', '.join([labels.by, *sure])})" if labels else ""),
-        unlabelled="" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint),
+        unlabelled=unlabelled,
+        seen=fmean(seen),
     )
+
+
+def _part(folder: Path, checkpoint: Checkpoint) -> Path:
+    """The part of a data set that a model is judged with; `folder` itself where it has none, or no label matters."""
+    names = [path.name for path in folders_in(folder)]
+    if not checkpoint.labels or folder_labels(names, checkpoint.labels, checkpoint.wordnet):
+        return folder
+    parts = None
+    with suppress(ValueError):  # images without labels are enough here
+        parts = parts_of(folder, labelled=True)
+    part = parts and (parts.held_out or parts.train)
+    if not (parts and part and folders_in(folder / part)):
+        return folder
+    others = sorted({parts.train, *parts.flat, *parts.others} - {part})
+    warn(f"--pictures {folder}: {part} is read" + (f", and not {first_few(others)}" if others else ""))
+    return folder / part
 
 
 def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Checkpoint) -> str:
@@ -112,19 +140,25 @@ def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Chec
     return reason
 
 
-def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Pixels | str]]:
-    """Each file with its pixels, the network's input in the service with its default limits, uint8 (height, width, 3),
-    or the reason why it has none.
-    """
+class Decoded(NamedTuple):
+    pixels: Pixels  # the network's input in the service with its default limits, uint8 (height, width, 3)
+    seen: float  # the share of the image that the crop leaves
+
+
+def decoded(files: Sequence[Path], spec: ImageSpec) -> Iterator[tuple[Path, Decoded | str]]:
+    """Each file, decoded, or the reason why it cannot be."""
     with ThreadPoolExecutor(allowed_cores()) as pool:  # Pillow works without Python's lock
-        found = pool.map(partial(_pixels, spec=spec), files)
+        found = pool.map(partial(_decoded, spec=spec), files)
         yield from zip(files, track(found, "reading images", of=len(files)), strict=True)
 
 
-def _pixels(file: Path, spec: ImageSpec) -> Pixels | str:
+def _decoded(file: Path, spec: ImageSpec) -> Decoded | str:
     try:
         with opened(read_file(file), LIMITS) as (image, _):
-            return preprocess(upright_rgb(image), spec)[0]
+            upright = upright_rgb(image)
+            pixels, box = preprocess(upright, spec)
+            area = (box.right - box.left) * (box.bottom - box.top)
+            return Decoded(pixels, area / (upright.width * upright.height))
     except (UnsupportedType, UnusableImage) as error:
         return error.detail
     except OSError as error:

@@ -13,6 +13,7 @@ from export.precision import lower
 from export.rewrite import FusedAttention, rewrite
 from model.blocks import EncoderBlock
 from model.checkpoints.checkpoint import Checkpoint
+from model.unlike import features
 
 MOST_LIKELY = 5  # classes whose evidence is kept
 MAPS = ("attention", "rollout", "distance")
@@ -22,9 +23,9 @@ OF_CLASSES = ("classes", "evidence", "evidence_rest", "evidence_heads")
 class ExplainGraph(nn.Module):
     """images uint8 (B, height, width, 3), asked int64 (B, K) -> the answers and every map, in one forward pass.
 
-    The answers are logits (B, classes) and embedding (B, F): what the head reads, which costs nothing. A bundle's lean
-    graph is the part of this one that gives them. Without a head there are no logits, and no classes to explain:
-    images are the only input.
+    The answers are logits (B, classes), embedding (B, F): what the head reads, which costs nothing, and, of a model
+    that knows its images, unlike (B, 1): model/unlike.py. A bundle's lean graph is the part of this one that gives
+    them. Without a head there are no logits, and no classes to explain: images are the only input.
 
     attention (B, L, H, T): the row of the class token after softmax; without a class token, the mean of the rows of the
     pooled tokens, with the weights of the pool.
@@ -39,14 +40,17 @@ class ExplainGraph(nn.Module):
     exists if the head reads one layer, but not with an attention pool, which would have to run once for each layer.
     """
 
-    def __init__(self, checkpoint: Checkpoint, precision: Precision) -> None:
+    def __init__(self, checkpoint: Checkpoint, precision: Precision, *, learning: bool = False) -> None:
+        """While `learning` of images, `unlike` is their features, (B, F)."""
         super().__init__()
         self.config = checkpoint.model.config
         self.network = rewrite(checkpoint.model, checkpoint.preprocessing)
         lower(self.network, precision)
         self.dtype = torch.float16 if precision == "fp16" else torch.float32  # of the residual stream
         self.score, self.temperature = checkpoint.score, checkpoint.temperature
+        self.unlike = nn.Identity() if learning else checkpoint.known.unlike if checkpoint.known else None
         self.answers: tuple[str, ...] = ("logits", "embedding") if self.config.num_classes else ("embedding",)
+        self.answers += ("unlike",) if self.unlike else ()
         self.outputs: tuple[str, ...] = (*self.answers, *MAPS)
         self.explained = min(MOST_LIKELY, self.config.num_classes)  # K
         if self.config.num_classes:
@@ -64,6 +68,8 @@ class ExplainGraph(nn.Module):
         tokens = network.normed(streams)
         embedding = network.embedding(tokens)
         answers: tuple[Tensor, ...] = (network.classify(tokens), embedding) if self.config.num_classes else (embedding,)
+        if self.unlike:
+            answers += (self.unlike(features(self.config, streams[:-1], embedding)),)
         pool = self.pool(tokens)
         if pool is None:
             rows = [layer.matrix[:, :, 0] for layer in layers]  # each (B, H, T)

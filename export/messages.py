@@ -11,6 +11,8 @@ VARIABLES = (
     *("checkpoint", "out", "labels", "prompt", "precision", "image-size", "pictures"),
     *("images", "method", "from-scratch"),
 )
+# Of names from a stranger's file: what moves the cursor, changes colours, or turns the direction of text.
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 OPTION = re.compile(r"(?<![\w.])--([a-z-]+)( [^-\s]([^\s:]*[^\s:,;.])?)?")  # and its value, if it has one
 
 
@@ -30,8 +32,10 @@ def stop(sentence: str) -> NoReturn:
 def worded(sentence: str) -> str:
     """`sentence`, which names options as in --labels FILE, or for make as in LABELS=FILE.
 
-    Options for which the Makefile has no variable are passed on by it: OPTIONS="--set heads=12".
+    Options for which the Makefile has no variable are passed on by it: OPTIONS="--set heads=12". Control characters
+    are escaped.
     """
+    sentence = CONTROL.sub(lambda character: character[0].encode("unicode_escape").decode(), sentence)
     if BY_MAKE not in os.environ:
         return sentence
     return OPTION.sub(_of_make, sentence).replace('" OPTIONS="', " ")

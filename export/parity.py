@@ -19,9 +19,10 @@ from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 
 BATCHES = (1, 3, 8)
-TOLERANCES = {  # of logits, parts of logits and embeddings relative to the largest, else absolute
+TOLERANCES = {  # of logits, parts of logits, embeddings and `unlike` relative to the largest, else absolute
     "logits": 1e-4,
     "embedding": 1e-4,
+    "unlike": 1e-4,
     "attention": 1e-5,
     "rollout": 1e-5,
     "evidence": 1e-4,
@@ -106,7 +107,7 @@ def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     differences: dict[str, float] = {
         name: apart[name] for name in ("attention", "rollout", "distance", "lens") if name in apart
     }
-    differences["embedding"] = _relative(expected["embedding"], found["embedding"])
+    differences |= {name: _relative(expected[name], found[name]) for name in ("embedding", "unlike") if name in apart}
     if "logits" in expected:
         largest = max(float(np.abs(expected[name]).max()) for name in ("logits", "evidence_rest"))
         parts = (apart[name] for name in ("evidence", "evidence_heads", "evidence_rest"))

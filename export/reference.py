@@ -16,6 +16,7 @@ from app.inference.engine import Outputs
 from model.blocks import EncoderBlock, ResPostBlock
 from model.checkpoints.checkpoint import Checkpoint
 from model.norm import UnitNorm
+from model.unlike import features
 from model.vit import VisionTransformer
 
 
@@ -50,6 +51,10 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
         "rollout": torch.einsum("bt,bts->bs", pool, product),
         "distance": _distance(model, matrices),
     }
+    if checkpoint.known:
+        with torch.no_grad():
+            of_image = features(model.config, [layer.entering for layer in layers], embedding)
+            outputs["unlike"] = checkpoint.known.unlike(of_image.float())
     if classes is not None:
         outputs |= _of_classes(checkpoint, tokens, layers, torch.from_numpy(classes))
     return {name: value.detach().numpy() for name, value in outputs.items()}

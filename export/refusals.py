@@ -11,7 +11,8 @@ from export.place import check_bundle_place, check_file_place, check_labelled_im
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.files import weights_files
 from model.checkpoints.hub import SCHEME
-from model.checkpoints.labels import NONE, check_prompts, read
+from model.checkpoints.label_files import read
+from model.checkpoints.labels import NONE, check_prompts
 from model.variants import variant
 
 

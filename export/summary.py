@@ -1,10 +1,9 @@
-"""A new bundle in sentences: how exact it is, what was measured, and what a person has set."""
+"""A new bundle in sentences: how exact it is, and what was measured."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 from app.bundle import Manifest
-from model.checkpoints.recipe import FACTS
 
 
 def written(out: Path, manifest: Manifest) -> str:
@@ -58,11 +57,3 @@ def measured(manifest: Manifest) -> Iterator[str]:
             f"The temperature of all of them is {calibration.temperature:.3g}; "
             + ("scores have it." if manifest.temperature != 1 else "--calibrate applies it to the scores.")
         )
-
-
-def by_hand(manifest: Manifest) -> str:
-    """A sentence on the facts that a person has set; empty where there are none."""
-    facts = {name: f"{name}={text}" for name, text in manifest.overrides.items() if name not in ("name", "without")}
-    pixels = [facts.pop(name) for name in FACTS if name in facts]
-    given = [*([f"preprocessing ({', '.join(pixels)})"] if pixels else []), *facts.values()]
-    return f"Set by hand, not checked against anything: {', '.join(given)}." if given else ""

@@ -16,6 +16,7 @@ PositionResize = Literal[
     "none",  # relative tables of timm's MLPs: such a file is loaded for another size, not resized afterwards
 ]
 Activation = Literal["gelu", "gelu_tanh", "quick_gelu", "silu"]  # tanh: JAX, SigLIP; quick: OpenAI's CLIP
+Pool = Literal["cls", "mean", "mean_all", "map", "map_all", "cls_mean"]
 PrefixToken = Literal["class", "distillation", "register"]
 
 # Beyond these a size is a mistake, and torch's counts of elements could overflow.
@@ -104,7 +105,7 @@ class ViTConfig:
 
     # Head
     final_norm: Literal["before_pool", "after_pool", "none"] = "before_pool"  # after: timm fc_norm, BEiT, MAE
-    pool: Literal["cls", "mean", "mean_all", "map", "map_all", "cls_mean"] = "cls"  # see VisionTransformer.pooled
+    pool: Pool = "cls"  # see VisionTransformer.pooled
     pool_heads: int | None = None  # of an attention pool; None is heads
     pool_mlp_dim: int | None = None  # of an attention pool; None is mlp_dim
     head_layers: int = 1  # class tokens of that many last blocks side by side: DINO ViT-S and DINOv2 linear heads, 4

@@ -8,6 +8,7 @@ from model.config import check_literals, tuples
 
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos", "box", "hamming", "bilinear_sampled"]
 Channels = tuple[float, float, float]  # red, green, blue
+IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 LARGEST_SIDE = 2**16  # pixels
 
 

@@ -20,6 +20,7 @@ from lab.benchmarks.record import record_paths
 from lab.benchmarks.sizing import CORES_BESIDE_GPU, replicas
 from lab.parity import record as parity_record
 from lab.parity import summary
+from model.checkpoints import by_hand
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
 from tests.golden import forms, naming
@@ -63,6 +64,11 @@ def alerts_table() -> str:
     ])  # fmt: skip
 
 
+def facts_table() -> str:
+    facts = [(f"`{name}`", f"`{fact.value}`", fact.meaning) for name, fact in by_hand.FACTS.items()]
+    return table([dict(zip(("fact", "values, or an example", "meaning"), fact, strict=True)) for fact in facts])
+
+
 def records_table() -> str:
     """What the store has of docs/star.jpg, and of its maps once they are made."""
     found = []
@@ -95,6 +101,7 @@ def records_table() -> str:
         ("records", "settings", records_table),
         ("errors", "api", errors_table),
         ("alerts", "operations", alerts_table),
+        ("facts", "checkpoints", facts_table),
         ("naming", "checkpoints", naming.table),
         ("forms", "checkpoints", forms.table),
     ],

@@ -66,6 +66,8 @@ class KnownImage:
         with np.errstate(invalid="ignore"):  # infinity less infinity; NaN is found by `check`
             apart = {name: self._apart(name, array, classes) for name, array in sums(outputs).items()}
         apart["embedding"] /= np.abs(self._sums["embedding"]).max()
+        if "unlike" in apart:
+            apart["unlike"] /= max(1, np.abs(self._sums["unlike"]).max())  # it may be about 0
         if "logits" not in outputs:
             return apart
         largest_logit = np.abs(self._logits).max()

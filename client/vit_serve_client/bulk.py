@@ -54,6 +54,7 @@ class Bulk:
         self._ended = threading.Event()
         self._answered = time.monotonic()  # when the service last answered
         self._told: set[bool] = set()  # True: that it is busy; False: that it does not answer, since it last did
+        self._passed = False  # whether the service has answered about an image
         self.refusals, self._lock = 0, threading.Lock()
         self.model = self._patiently(self.client.model)
         attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
@@ -128,7 +129,7 @@ class Bulk:
             if len(left) == 1 or 0 < sum(map(len, left.values())) <= BYTES:
                 self._patiently(partial(self._move, left, done, call))
         except ServiceProblem as refused:
-            if not _is_of_image(refused):
+            if not self._is_of_images(refused, len(left)):
                 raise
             if len(left) == 1:
                 return done | dict.fromkeys(left, Answer(error=refused.problem))
@@ -141,7 +142,7 @@ class Bulk:
         answer = call([*left.values()])
         if answer.model.digest != self.model.digest:
             raise GivenUp("the service has another model now: give another --out, or serve the first model again")
-        again = None
+        self._passed, again = True, None
         for image, result in zip([*left], answer.results, strict=True):
             if result.error and result.error.status in TEMPORARY:
                 again = again or ServiceProblem(result.error)
@@ -167,7 +168,8 @@ class Bulk:
             try:
                 answer = call()
             except ServiceProblem as refused:
-                if refused.problem.status not in TEMPORARY:
+                by_others = isinstance(refused, NotTheService) and refused.problem.status >= 500
+                if refused.problem.status not in TEMPORARY and not by_others:
                     raise
                 reason, after_s, busy = str(refused), refused.retry_after_s, not isinstance(refused, NotTheService)
             except httpx.RequestError as error:
@@ -192,6 +194,15 @@ class Bulk:
                 raise GivenUp(f"{silence}. The same command goes on from here")
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
+    def _is_of_images(self, refused: ServiceProblem, count: int) -> bool:
+        """Whether others than these may be answered, or one of several. If not, the address, the key or a parameter is
+        wrong.
+        """
+        status, type = refused.problem.status, refused.problem.type
+        if isinstance(refused, NotTheService):
+            return bool(status == 413 or (status == 403 and (self._passed or count > 1)))  # a firewall's
+        return status in OF_IMAGE and not type.endswith(":invalid-parameter")
+
 
 def failed(title: str, detail: str) -> Answer:
     """The result of an image that another run may name: no answer of the service has the status 0."""
@@ -213,11 +224,3 @@ def _parts(images: Iterable[str]) -> Iterator[list[str]]:
         left -= size
     if part:
         yield part
-
-
-def _is_of_image(refused: ServiceProblem) -> bool:
-    """Whether other images may be answered. If not, the address, the key or a parameter is wrong."""
-    status, type = refused.problem.status, refused.problem.type
-    if isinstance(refused, NotTheService) or type.endswith(":invalid-parameter"):
-        return bool(status == 413)  # of any proxy
-    return status in OF_IMAGE

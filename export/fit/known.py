@@ -5,36 +5,51 @@ from math import ceil
 import torch
 from torch import Tensor
 
-from export.fit.dataset import Dataset
+from export.familiarity import learn
+from export.fit.dataset import Dataset, Part
 from model.checkpoints.checkpoint import KnownImages
 from model.fit.fitted import Fitted
+from model.fit.groups import near_copies
+from model.fit.measure import CHUNK, network_input
 from model.fit.network import best_device
-from model.fit.probe import features
-from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
+from model.progress import track
+from model.unlike import features
+from model.vit import VisionTransformer
 
-MOST = 1024  # images of each part, chosen evenly: as many numbers as a small part of the weights
+MOST = 1024  # images of each part, chosen evenly
 
 
-def known_images(fitted: Fitted, dataset: Dataset, preprocessing: Preprocessing) -> KnownImages:
-    """Embeddings of both parts. Images to learn from that are larger than the network's input are left out."""
+def known_images(fitted: Fitted, dataset: Dataset, preprocessing: Preprocessing) -> KnownImages | None:
+    """Of both parts; None if there are too few. Images to learn from that are larger than the network's input are left
+    out. A network that was left as it was has learned from none, so all are held out.
+    """
+    train, held_out = dataset.train, dataset.held_out
+    parts = [train, held_out] if train.samples.size == preprocessing.size else [held_out]
     network = fitted.model.to(best_device())
-
-    def embedded(samples: Samples) -> Tensor:
-        some = slice(None, None, _step(len(samples)))
-        return features(network, Samples(pixels=samples.pixels[some], classes=samples.classes[some]), preprocessing)
-
-    train, held_out = dataset.train.samples, embedded(dataset.held_out.samples)
-    if fitted.features is not None:
-        frozen = torch.cat([fitted.features[:: _step(len(train))], held_out])
-        known = KnownImages(learned=frozen[:0], held_out=frozen)
-    elif train.size == preprocessing.size:
-        known = KnownImages(learned=embedded(train), held_out=held_out)
-    else:
-        known = KnownImages(learned=held_out[:0], held_out=held_out)
+    of_parts = [read(network, part.samples.pixels[:: _step(part)], preprocessing) for part in parts]
     fitted.model.cpu()
-    return known
+    of_all, classes = (torch.cat(column) for column in zip(*of_parts, strict=True))
+    files = [file for part in parts for file in part.files[:: _step(part)]]
+    learned = 0 if fitted.features is not None else len(of_all) - len(of_parts[-1][0])
+    return learn(of_all, classes, learned=learned, groups=near_copies(of_all, classes, files))
 
 
-def _step(images: int) -> int:
-    return max(1, ceil(images / MOST))
+def _step(part: Part) -> int:
+    return max(1, ceil(len(part.files) / MOST))
+
+
+@torch.inference_mode()
+def read(network: VisionTransformer, pixels: Tensor, preprocessing: Preprocessing) -> tuple[Tensor, Tensor]:
+    """Of pixels (N, height, width, 3) the features of the images, float32 (N, F), and the labels that the model gives
+    them, (N,).
+    """
+    device = next(network.parameters()).device
+    of_all, classes = [], []
+    for chunk in track(pixels.split(CHUNK), "reading features"):
+        streams = network.layers(network_input(chunk, preprocessing, device))
+        tokens = network.normed(streams)
+        of_all.append(features(network.config, streams[:-1], network.embedding(tokens)).cpu())
+        labelled = network.config.num_classes > 0
+        classes.append(network.classify(tokens).argmax(1).cpu() if labelled else torch.zeros(len(chunk)).long())
+    return torch.cat(of_all), torch.cat(classes)

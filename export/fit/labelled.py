@@ -2,17 +2,13 @@
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from model.checkpoints.checkpoint import first_few
 
-TRAIN, HELD_OUT = "train", "val"
-# Names of folders and of parts of a CSV, in any case; the first that is there.
-TRAIN_NAMES = (TRAIN, "training")
-HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test", "testing")
 UNLABELLED = ""
 
 
@@ -32,10 +28,6 @@ class Listing:
     held_out: tuple[Labelled, ...] | None  # None: some of `train` are to be chosen
     left_out: tuple[LeftOut, ...] = ()  # files and folders that cannot be used
     notes: tuple[str, ...] = ()  # on what is odd, one sentence each
-
-
-def first_of(names: Iterable[str], known: Collection[str]) -> str | None:
-    return next((name for name in names if name in known), None)
 
 
 def unused(place: Path, parts: Iterable[str], used: Sequence[str]) -> list[str]:

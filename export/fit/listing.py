@@ -1,33 +1,18 @@
 """Images with their labels: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
 
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from export.fit.labelled import (
-    HELD_OUT,
-    HELD_OUT_NAMES,
-    TRAIN,
-    TRAIN_NAMES,
-    UNLABELLED,
-    Labelled,
-    LeftOut,
-    Listing,
-    checked,
-    first_of,
-    unused,
-)
+from export.fit.labelled import UNLABELLED, Labelled, LeftOut, Listing, checked, unused
 from export.fit.table import of_csv
 from export.folder_labels import label_of
+from export.parts import HELD_OUT, TRAIN, folders_in, parts_of
 from export.place import check_labelled_images
-from export.walk import OF_SYSTEMS, SUFFIXES, walk
+from export.walk import SUFFIXES, walk
 from model.checkpoints.checkpoint import first_few
-
-# As in seg_train, test1, training_set and val_images.
-PART = re.compile(r"(seg_)?(train|test|val|valid|validation|eval|dev|pred)(ing)?([ _-]?(set|data|images?|imgs?))?\d*")
 
 
 def list_images(images: Path, *, labelled: bool = True) -> Listing:
@@ -43,27 +28,17 @@ def list_images(images: Path, *, labelled: bool = True) -> Listing:
 
 
 def _of_folder(folder: Path, *, labelled: bool) -> Listing:
-    inside = {path.name.casefold(): path.name for path in _folders(folder)}
-    learned = first_of(TRAIN_NAMES, inside)
-    flat = [name for name in HELD_OUT_NAMES if name in inside and labelled and not _folders(folder / inside[name])]
-    held_out = first_of(HELD_OUT_NAMES, inside.keys() - flat)
-    divided = learned and (held_out or flat)
-    if labelled and len(inside) > 1 and not divided and all(map(PART.fullmatch, inside)):
-        raise ValueError(
-            f"{folder}: {first_few(sorted(inside.values()))} are names of parts of a data set, not of labels. "
-            f"Call the parts {TRAIN} and {HELD_OUT}, with a folder for each label in them, or give the folder of the "
-            "labels"
-        )
-    if learned is None or not (divided or len(inside) == 1):
+    parts = parts_of(folder, labelled=labelled)
+    if parts is None:
         return checked(_checked_levels(folder, _part(folder, labelled=labelled)))
-    train = _checked_levels(folder / inside[learned], _part(folder / inside[learned], labelled=labelled))
-    used = [inside[part] for part in (learned, held_out) if part]
-    others = {*inside.values()} - {inside[name] for name in flat}
-    notes = [f"{folder / inside[name]} has no folders of labels, not used" for name in flat]
-    train = replace(train, notes=(*train.notes, *notes, *unused(folder, others, used)))
+    learned, held_out = parts.train, parts.held_out
+    train = _checked_levels(folder / learned, _part(folder / learned, labelled=labelled))
+    notes = [f"{folder / name} has no folders of labels, not used" for name in parts.flat]
+    used = [part for part in (learned, held_out) if part]
+    train = replace(train, notes=(*train.notes, *notes, *unused(folder, {*used, *parts.others}, used)))
     if held_out is None:
         return checked(train)
-    judged = _part(folder / inside[held_out], labelled=labelled)
+    judged = _part(folder / held_out, labelled=labelled)
     return checked(
         Listing(
             train=train.train,
@@ -97,7 +72,7 @@ def _part(folder: Path, *, labelled: bool) -> Listing:
         notes.append(f"{folder}: files that do not have the suffix of an image are not tried: {kinds}")
     if labelled:
         labels = {label for _, label in found}
-        names = [_readable(path).name for path in _folders(folder)]
+        names = [_readable(path).name for path in folders_in(folder)]
         if empty := [name for name in names if label_of(name) not in labels]:
             notes.append(f"{folder}: there are no images in {', '.join(empty)}")
         notes += _odd_folders(folder, found)
@@ -140,8 +115,3 @@ def _checked_levels(folder: Path, listing: Listing) -> Listing:
 def _readable(path: Path) -> Path:
     """The path, with escapes in place of bytes that are not text in UTF-8."""
     return Path(str(path).encode(errors="backslashreplace").decode())
-
-
-def _folders(folder: Path) -> list[Path]:
-    inside = (path for path in folder.iterdir() if not path.name.startswith(".") and path.name not in OF_SYSTEMS)
-    return sorted(path for path in inside if path.is_dir())

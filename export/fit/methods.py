@@ -1,6 +1,6 @@
 """The methods of learning, and their recipes from the command line."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from math import inf
 from pathlib import Path
@@ -8,6 +8,7 @@ from textwrap import fill
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from torch import Tensor
 
 from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.describe import flat
@@ -15,7 +16,7 @@ from model.fit.finetune import FinetuneRecipe, finetune
 from model.fit.fitted import Fitted
 from model.fit.masked import MaskedRecipe, masked
 from model.fit.pretrain import PretrainRecipe, pretrain
-from model.fit.probe import ProbeRecipe, probe
+from model.fit.probe import ProbeRecipe, probe, read_by_probe
 from model.fit.samples import Samples
 from model.preprocessing import Preprocessing
 
@@ -95,6 +96,14 @@ def of_crops(recipe: Recipe, preprocessing: Preprocessing) -> Preprocessing:
         return preprocessing
     height, width = preprocessing.size
     return preprocessing.resized((round(ROOM * height), round(ROOM * width)))
+
+
+def reader(source: Description, recipe: Recipe) -> Callable[[Tensor], Tensor] | None:
+    """What gives pixels (n, height, width, 3) the features (n, F) that a probe learns from, if the recipe has one."""
+    if not isinstance(recipe, ProbeRecipe | FinetuneRecipe):
+        return None
+    assert isinstance(source, Checkpoint)
+    return lambda pixels: read_by_probe(source.model, source.preprocessing, pixels, recipe.read)
 
 
 def learn(source: Description, recipe: Recipe, train: Samples, held_out: Samples, work: Path) -> Fitted:

@@ -1,34 +1,28 @@
 """One run: a folder of images and a checkpoint to a file with a model that knows their labels, and a report."""
 
 import dataclasses
-from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
 
 from export.fit.dataset import Dataset, read_dataset
 from export.fit.known import known_images
-from export.fit.labelled import Listing
 from export.fit.listing import list_images
-from export.fit.methods import Recipe, learn, of_crops
+from export.fit.methods import Recipe, learn, of_crops, reader
 from export.fit.report.folder import write_report
-from export.fit.report.judged import Judged, judge, percent
+from export.fit.report.judged import judge
+from export.fit.report.notes import headline, notes
 from export.fit.report.page import Report
-from export.fit.report.suspects import Suspect, suspects
-from export.fit.split import Split, split
+from export.fit.report.suspects import suspects
+from export.fit.split import split
 from export.fit.workspace import workspace
 from export.image_spec import image_spec
-from export.messages import warn
 from export.place import REPORT, check_file_place
-from model.checkpoints.checkpoint import Checkpoint, Description, first_few
+from model.checkpoints.checkpoint import Checkpoint, Description
 from model.checkpoints.families.native import FAMILY, save
 from model.checkpoints.imagenet import names_of
-from model.fit.doubt import CLEAR
 from model.fit.fitted import Fitted
 from model.fit.masked import MaskedRecipe
-
-UNEVEN = 10  # times as many images of one label as of another are worth a word
-FEW = 100  # held-out images
 
 
 class NotReported(Exception):
@@ -54,11 +48,9 @@ def run(
             train=image_spec(of_crops(recipe, source.preprocessing)),
             held_out=image_spec(source.preprocessing),
             folder=work,
+            features=reader(source, recipe),
+            strict=strict,
         )
-        for file, reason in dataset.left_out:
-            warn(f"{file} is left out: {reason}")
-        if strict and dataset.left_out:
-            raise ValueError(f"--strict: images that cannot be used, named above: {len(dataset.left_out):,}")
         fitted = learn(source, recipe, dataset.train.samples, dataset.held_out.samples, work)
         learned = _checkpoint(source, fitted, dataset, name=out.stem)
         judged = doubted = None
@@ -81,7 +73,7 @@ def run(
             headline=headline(learned, judged),
             origin=f"Learned by the method {method} from {source.name} and the images in {images}, "
             f"on {now:%Y-%m-%d at %H:%M}.",
-            notes=tuple(_notes(listing, once, dataset, fitted, doubted or ())),
+            notes=tuple(notes(learned, listing, once, dataset, judged, doubted or ())),
         )
         try:
             write_report(report)
@@ -108,50 +100,3 @@ def _checkpoint(source: Description, fitted: Fitted, dataset: Dataset, *, name: 
         history=tuple(dataclasses.asdict(point) for point in fitted.history),
         known=known_images(fitted, dataset, source.preprocessing),
     )
-
-
-def headline(learned: Checkpoint, judged: Judged | None) -> str:
-    figures = learned.figures
-    if judged is None:
-        return (
-            f"It tells the colour of {percent(figures['colour_accuracy'])} of the hidden patches of held-out images. "
-            "It has no labels, so it gives embeddings: fine-tune it."
-        )
-    return (
-        f"{percent(figures['top1_accuracy'])} of the {len(judged.files):,} held-out images got the right one of "
-        f"{len(judged.labels):,} labels. Of all such images it is {percent(figures['top1_low'])} to "
-        f"{percent(figures['top1_high'])}, with 95 % certainty."
-    )
-
-
-def _notes(
-    listing: Listing, once: Split, dataset: Dataset, fitted: Fitted, doubted: Sequence[Suspect]
-) -> Iterator[str]:
-    train, held_out = len(dataset.train.files), len(dataset.held_out.files)
-    tenth = "A tenth of each label was held out" if dataset.labels else "A tenth was held out"
-    how = tenth if dataset.chosen else "The held-out images were given"
-    yield f"{train:,} images were learned from and {held_out:,} held out. {how}."
-    if fitted.recipe.get("rate", ...) is None:
-        yield "Fine-tuning could not add to the probe, so the model is the probe."
-    yield from (f"{note}." for note in listing.notes)
-    if left_out := [str(file) for file, _ in dataset.left_out]:
-        yield f"Images that could not be used: {len(left_out):,} ({first_few(left_out)})."
-    if copies := [str(file) for file in once.copies]:
-        yield f"Copies of other images, which were not used: {len(copies):,} ({first_few(copies)})."
-    if once.across:
-        yield f"Copies of held-out images among those to learn from: {once.across:,}."
-    if wrong := [suspect.file for suspect in doubted if suspect.doubt >= CLEAR]:
-        yield f"Labels that look wrong: {len(wrong):,} ({first_few(wrong)}). See the suspicious labels of the report."
-    counts = dataset.count(dataset.train)
-    if counts:
-        most, least = max(counts, key=counts.__getitem__), min(counts, key=counts.__getitem__)
-        if counts[most] >= UNEVEN * counts[least]:
-            yield (
-                f"Labels are uneven: {most} has {counts[most]:,} images and {least} has {counts[least]:,}. Accuracy "
-                "says little about small labels; the table of labels and the balanced accuracy do."
-            )
-        absent = [label for label, count in dataset.count(dataset.held_out).items() if not count]
-        if absent:
-            yield f"No images of these labels are held out, so nothing is known about them: {first_few(absent)}."
-        if held_out < FEW:
-            yield f"Held-out images are few ({held_out:,}): with others, the accuracy would be another."

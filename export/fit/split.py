@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -70,22 +70,24 @@ def split(listing: Listing) -> Split:
     )
 
 
-def choose(images: Iterable[Unique], *, seed: int) -> set[bytes]:
-    """The digests of those to hold out: a tenth of each label, and at least one of two.
+def choose(images: Sequence[Unique], groups: Sequence[int], *, seed: int) -> set[bytes]:
+    """The digests of those to hold out: a tenth of each label, and at least one of two. A group stays together.
 
-    Which ones depends on their bytes and the seed alone: not on other labels, nor on their names, except that changed
-    copies that Roboflow has made of one image, NAME.rf.HASH.jpg, stay together.
+    Which ones depends on their bytes, their groups and the seed alone: not on other labels, nor on their names. Where
+    every group has more than a tenth, the smallest is taken.
     """
-    of_label: dict[str, dict[str | bytes, list[bytes]]] = defaultdict(lambda: defaultdict(list))
-    for image in images:
-        original, changed, _ = image.file.name.partition(".rf.")
-        of_label[image.label][original if changed else image.digest].append(image.digest)
+    of_label: dict[str, dict[int, list[bytes]]] = defaultdict(lambda: defaultdict(list))
+    for image, group in zip(images, groups, strict=True):
+        of_label[image.label][group].append(image.digest)
     chosen: set[bytes] = set()
-    for originals in of_label.values():
-        count = max(round(sum(map(len, originals.values())) / SHARE), 1)
-        ordered = sorted(originals.values(), key=lambda of: hashlib.sha256(b"%d %b" % (seed, min(of))).digest())
+    for of_group in of_label.values():
+        count = max(round(sum(map(len, of_group.values())) / SHARE), 1)
+        ordered = sorted(of_group.values(), key=lambda of: hashlib.sha256(b"%d %b" % (seed, min(of))).digest())
+        taken: list[bytes] = []
         for digests in ordered[:-1]:  # one is learned from
-            if count > 0:
-                chosen |= {*digests}
-                count -= len(digests)
+            if len(taken) + len(digests) <= count:
+                taken += digests
+        if not taken and len(ordered) > 1:
+            taken = min(ordered, key=len)
+        chosen |= {*taken}
     return chosen

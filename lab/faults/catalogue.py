@@ -140,7 +140,10 @@ FAULTS = {
     ),
     # Learning
     "leverage": Fault(  # A left-out image still counts in the bias.
-        "model/fit/least_squares.py", "leverage = 1 / len(x) + u**2 @ shrunk", "leverage = u**2 @ shrunk"
+        "model/fit/least_squares.py", "of_block.mT + roots @ roots.mT / len(x)", "of_block.mT"
+    ),
+    "near-copy": Fault(  # A left-out image is learned from by its near-copy.
+        "model/fit/least_squares.py", "torch.arange(len(x)) if groups is None else groups", "torch.arange(len(x))"
     ),
     "by-chance": Fault(  # A difference within the standard error decides.
         "model/fit/choosing.py", "return lost - gained > math.sqrt(lost + gained)", "return lost > gained"

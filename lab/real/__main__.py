@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Rows
-from lab.real import calibration, doubt, intake, maps, precision, unknown
+from lab.real import calibration, copies, doubt, intake, maps, precision, uneven, unknown
 from lab.real.data import Data, make
 
 EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
@@ -19,6 +19,8 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "intake": intake.measure,
     "calibration": calibration.measure,
     "doubt": doubt.measure,
+    "copies": copies.measure,
+    "uneven": uneven.measure,
     "unknown": unknown.measure,
 }
 

@@ -34,7 +34,7 @@ def engine_of(data: Data, precision: Precision, *, photos: bool = False) -> Iter
 def pixels(data: Data, files: Sequence[Path]) -> npt.NDArray[np.uint8]:
     """As the service prepares them, (n, height, width, 3)."""
     spec = image_spec(load_checkpoint(data.network).preprocessing)
-    return np.stack([image for _, image in decoded(files, spec) if not isinstance(image, str)])
+    return np.stack([image.pixels for _, image in decoded(files, spec) if not isinstance(image, str)])
 
 
 def outputs(engine: Engine, graph: Graph, images: npt.NDArray[np.uint8]) -> Outputs:

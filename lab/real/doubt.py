@@ -25,7 +25,7 @@ def _row(images: Frozen) -> Row:
     found: dict[str, list[int]] = {}
     named, rightly = [], []
     for seed in range(SEEDS):
-        classes, wrong = _with_errors(images.classes, made, seed)
+        classes, wrong = with_errors(images.classes, made, seed)
         logits = _left_out(images.features, classes)
         for name, order in _orders(logits, classes).items():
             found.setdefault(name, []).append(int(wrong[order[:made]].sum()))
@@ -43,7 +43,7 @@ def _row(images: Frozen) -> Row:
     }
 
 
-def _with_errors(right: Tensor, made: int, seed: int) -> tuple[Tensor, Tensor]:
+def with_errors(right: Tensor, made: int, seed: int) -> tuple[Tensor, Tensor]:
     """Classes, some of which are others, and which of them, (N,) bool."""
     chance = torch.Generator().manual_seed(seed)
     rows = torch.randperm(len(right), generator=chance)[:made]

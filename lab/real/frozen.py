@@ -17,9 +17,7 @@ from lab.real.data import Data
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import Checkpoint
 from model.demo.__main__ import WEIGHTS
-from model.fit.network import with_new_head
-from model.fit.probe import ProbeRecipe, features
-from model.fit.samples import Samples
+from model.fit.probe import ProbeRecipe, read_by_probe
 
 
 class Frozen(NamedTuple):
@@ -34,21 +32,18 @@ def frozen(data: Data) -> Iterator[Frozen]:
     for name, draw in {"digits": digits, "new shapes": new_shapes}.items():
         with tempfile.TemporaryDirectory() as folder:
             draw(Path(folder), 0)
-            yield _read(name, demo, sorted(Path(folder).glob("*/*/*.png")))
-    yield _read("stamps", load_checkpoint(data.network), [*data.stamps["train"], *data.stamps["test"]])
+            yield read_files(name, demo, sorted(Path(folder).glob("*/*/*.png")))
+    yield read_files("stamps", load_checkpoint(data.network), [*data.stamps["train"], *data.stamps["test"]])
 
 
-def _read(name: str, checkpoint: Checkpoint, files: Sequence[Path]) -> Frozen:
+def read_files(name: str, checkpoint: Checkpoint, files: Sequence[Path]) -> Frozen:
     labels = sorted({file.parent.name for file in files})
     classes = torch.tensor([labels.index(file.parent.name) for file in files])
     spec = image_spec(checkpoint.preprocessing)
-    images = [image for _, image in decoded(files, spec) if not isinstance(image, str)]
-    return Frozen(name, read_by_probe(checkpoint, np.stack(images)), classes)
+    images = [image.pixels for _, image in decoded(files, spec) if not isinstance(image, str)]
+    return Frozen(name, read(checkpoint, np.stack(images)), classes)
 
 
-def read_by_probe(checkpoint: Checkpoint, images: Pixels) -> Tensor:
+def read(checkpoint: Checkpoint, images: Pixels) -> Tensor:
     """What the head of a probe reads of images as the service prepares them: float32 (N, F)."""
-    size, read = checkpoint.preprocessing.size, ProbeRecipe().read
-    network = with_new_head(checkpoint.model, classes=2, image_size=size, read=read)
-    samples = Samples(pixels=torch.from_numpy(images), classes=torch.zeros(len(images), dtype=torch.int64))
-    return features(network, samples, checkpoint.preprocessing)
+    return read_by_probe(checkpoint.model, checkpoint.preprocessing, torch.from_numpy(images), ProbeRecipe().read)

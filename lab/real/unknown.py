@@ -1,63 +1,111 @@
-"""How well familiarity and other distances tell images of a kind that was not learned from those of kinds that were."""
+"""How well familiarity tells images of a kind that was not learned, and of nothing like them, from those of kinds that
+were learned.
+"""
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
-from app.inference.familiarity import Familiarity, Numbers
+from app.inference.familiarity import Familiarity
+from export.familiarity import held_out, learn
+from export.fit.known import read
 from export.image_spec import image_spec
 from export.images import pixels as prepared
 from lab.benchmarks.record import Row, Rows
 from lab.real.bundles import pixels
 from lab.real.data import Data
-from lab.real.distances import DISTANCES
-from lab.real.frozen import read_by_probe
 from lab.real.strange import KINDS
 from model.checkpoints import load_checkpoint
+from model.fit.groups import near_copies
 from model.fit.least_squares import least_squares
+from model.fit.network import with_new_head
+from model.fit.probe import ProbeRecipe
+from model.unlike import Unlike
 
 FOLDS = 5  # of the stamps: each is in turn an image like those that were learned
 LEAST = 0.05  # familiarity
 LIKE, LEFT_OUT, HARDEST = "like the learned ones", "a kind left out", "the hardest kind"
+SERVED = "familiarity"
 SEEN = "a probe that has learned to tell them"  # no distance can do as well
 Shares = dict[str, list[float]]  # by the set of images
+Numbers = npt.NDArray[np.floating]
 
 
 def measure(data: Data) -> Rows:
     """Areas under the ROC curve, and shares of images that are turned away."""
     files = [*data.stamps["train"], *data.stamps["test"]]
     checkpoint = load_checkpoint(data.network)
-    spec = image_spec(checkpoint.preprocessing)
+    preprocessing = checkpoint.preprocessing
+    network = with_new_head(checkpoint.model, classes=2, image_size=preprocessing.size, read=ProbeRecipe().read)
 
-    def embedded(images: npt.NDArray[np.uint8]) -> Numbers:
-        return read_by_probe(checkpoint, images).double().numpy()
+    def features(images: npt.NDArray[np.uint8]) -> Tensor:
+        return read(network, torch.from_numpy(images), preprocessing)[0].double()
 
-    stamps, kinds = embedded(pixels(data, files)), np.array([file.parent.name for file in files])
-    strange = {name: embedded(prepared(spec, images(data))) for name, images in KINDS.items()}
-    areas: dict[str, Shares] = {name: defaultdict(list) for name in (*DISTANCES, SEEN)}
+    stamps, kinds = features(pixels(data, files)), np.array([file.parent.name for file in files])
+    strange = {name: features(prepared(image_spec(preprocessing), images(data))) for name, images in KINDS.items()}
+    areas: dict[str, Shares] = defaultdict(lambda: defaultdict(list))
     refused: Shares = defaultdict(list)
-    for place, left_out in enumerate((None, *np.unique(kinds))):
+    of_label: Shares = defaultdict(list)
+    for left_out in (None, *np.unique(kinds)):
         known = kinds != left_out
         sets = strange if left_out is None else {str(left_out): stamps[~known]}
         for one, of_set in sets.items():
             areas[SEEN][one].append(_seen(stamps[known], of_set))
-        for fold in range(FOLDS) if left_out is None else (place % FOLDS,):
-            held_out = known & (_folds(kinds) == fold)
-            learned, classes = stamps[known & ~held_out], np.unique(kinds[known & ~held_out], return_inverse=True)[1]
-            for name, distance in DISTANCES.items():
-                apart = distance(learned, classes, np.concatenate([stamps[held_out], *sets.values()]))
-                like, *others = np.split(apart, np.cumsum([held_out.sum(), *map(len, sets.values())])[:-1])
-                for one, of_set in zip(sets, others, strict=True):
-                    areas[name][one].append(_area(like, of_set))
-            familiarity = Familiarity.learn(learned[:0], learned, classes)
-            for one, of_set in {LIKE: stamps[held_out], **sets}.items():
-                refused[one].append(float(np.mean([familiarity.of(image) < LEAST for image in of_set])))
+        for fold in range(FOLDS):
+            like = known & (_folds(kinds) == fold)
+            learned = stamps[known & ~like]
+            classes = torch.from_numpy(np.unique(kinds[known & ~like], return_inverse=True)[1])
+            unlike = Unlike.learned(learned, classes)
+            of_like = _unlike(unlike, stamps[like])
+            for one, of_set in sets.items():
+                for name, found in _unlike(unlike, of_set).items():
+                    areas[name][one].append(_area(of_like[name], found))
+            familiar = _familiar(learned, classes)
+            for one, of_set in sets.items():
+                refused[one].append(float((familiar(of_set) < LEAST).mean()))
+            if left_out is None:
+                turned_away = familiar(stamps[like]) < LEAST
+                refused[LIKE].append(float(turned_away.mean()))
+                for kind in np.unique(kinds):
+                    of_label[kind].append(float(turned_away[kinds[like] == kind].mean()))
+    most = max(float(np.mean(shares)) for shares in of_label.values())
+    areas[SEEN] = areas.pop(SEEN)  # as the last row
+    turned = _row(refused, np.unique(kinds), 1, times=100)
     return [
         *({"": f"{name}: AUC", **_row(shares, np.unique(kinds), 3)} for name, shares in areas.items()),
-        {"": f"turned away at {LEAST}, %", **_row(refused, np.unique(kinds), 1, times=100)},
+        {"": f"turned away at {LEAST}, %", **turned},
+        {"": "of the label of which most are, %", **dict.fromkeys(turned, ""), LIKE: round(100 * most, 1)},
     ]
+
+
+def _unlike(unlike: Unlike, images: Tensor) -> dict[str, Numbers]:
+    """By several orders, the larger the more unlike."""
+    outside, logits = unlike.parts(images)
+    orders = {
+        SERVED: unlike(images),
+        "of it, the length outside": outside,
+        "of it, the energy of the labels": -logits.logsumexp(1),
+        "the best label's score": -logits.softmax(1).amax(1),
+    }
+    return {name: numbers.flatten().numpy() for name, numbers in orders.items()}
+
+
+def _familiar(learned: Tensor, classes: Tensor) -> Callable[[Tensor], Numbers]:
+    """The service's familiarity of images, by the labels that are read from their features."""
+    known = learn(learned, classes, learned=0, groups=near_copies(learned, classes))
+    assert known
+    familiarity, unlike = Familiarity(held_out=held_out(known)), known.unlike.double()
+
+    def of(images: Tensor) -> Numbers:
+        outputs = unlike(images).numpy(), unlike.parts(images)[1].numpy()
+        of_all = [familiarity.of({"unlike": one, "logits": logits}) for one, logits in zip(*outputs, strict=True)]
+        return np.array(of_all)
+
+    return of
 
 
 def _row(shares: Shares, kinds: npt.NDArray[np.str_], digits: int, *, times: float = 1) -> Row:
@@ -77,11 +125,10 @@ def _folds(kinds: npt.NDArray[np.str_]) -> npt.NDArray[np.int64]:
     return folds
 
 
-def _seen(like: Numbers, unlike: Numbers) -> float:
+def _seen(like: Tensor, unlike: Tensor) -> float:
     """The area of a linear map that has learned the difference, from all images but the one that it judges."""
     unlikely = torch.arange(len(like) + len(unlike)) >= len(like)
-    rows = torch.from_numpy(np.concatenate([like, unlike]))
-    found = least_squares(rows, unlikely.long(), count=2).left_out[:, 1].numpy()
+    found = least_squares(torch.cat([like, unlike]), unlikely.long(), count=2).left_out[:, 1].numpy()
     return _area(found[: len(like)], found[len(like) :])
 
 

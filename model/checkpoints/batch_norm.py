@@ -8,6 +8,7 @@ from functools import partial
 
 from torch import Tensor
 
+from model.checkpoints.checkpoint import Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.source import Source
 from model.checkpoints.weights import Stored
@@ -30,7 +31,7 @@ def fold(source: Source, facts: Facts) -> None:
         if len(parts) not in (2, 4) or any(source.shape(name) != (width,) for name in parts):
             continue
         if source.arguments.keys() >= OF_MAE:
-            eps = facts.resolve("batch_norm_eps", EPS_OF_MAE, "mae main_linprobe.py")
+            eps = facts.resolve("batch_norm_eps", EPS_OF_MAE, Origin.stated("mae main_linprobe.py"))
         else:
             why = f"no file says the eps of the batch norm of {source.names_in_file[parts[0]]}: PyTorch's is {EPS:g}"
             (eps,) = facts.need(

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
@@ -10,9 +10,29 @@ from model.preprocessing import Preprocessing
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from model.vit import VisionTransformer  # needs PyTorch, which takes seconds to import
+    from model.unlike import Unlike  # needs PyTorch, which takes seconds to import
+    from model.vit import VisionTransformer
 
 MOST_NAMED = 8  # in a message
+
+
+class Origin(NamedTuple):
+    """Where a fact comes from: stated in the file or beside it, read from tensors, set by hand, or guessed."""
+
+    source: Literal["stated", "read", "by hand", "guessed"]
+    where: str  # in words
+
+    @classmethod
+    def stated(cls, where: str) -> "Origin":
+        return cls("stated", where)
+
+    @classmethod
+    def read(cls, where: str) -> "Origin":
+        return cls("read", where)
+
+    @classmethod
+    def guessed(cls, where: str) -> "Origin":
+        return cls("guessed", where)
 
 
 class CheckpointError(Exception):
@@ -21,7 +41,7 @@ class CheckpointError(Exception):
     `seen` is what can be said of it all the same: values and their origins, by name.
     """
 
-    def __init__(self, *sentences: str, seen: dict[str, tuple[Any, str]] | None = None) -> None:
+    def __init__(self, *sentences: str, seen: dict[str, tuple[Any, Origin]] | None = None) -> None:
         super().__init__(*sentences)
         self.seen = seen or {}
 
@@ -50,7 +70,7 @@ class Description:
     temperature: float = 1.0  # logits are divided by it before the score
     text_tower: bool = False  # whether labels that a person types can become the classes
     prompts: tuple[str, ...] = ()  # with which they did
-    origins: dict[str, str] = field(default_factory=dict)  # where each fact was found
+    origins: dict[str, Origin] = field(default_factory=dict)  # of each fact
     overrides: dict[str, str] = field(default_factory=dict)  # facts that a person has set
     figures: dict[str, float] = field(default_factory=dict)  # measured on held-out images
     recipe: dict[str, Any] = field(default_factory=dict)  # JSON: how a checkpoint of this project was learned
@@ -59,11 +79,14 @@ class Description:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownImages:
-    """What the head reads of images like those that the model is for, float32 (N, F) each."""
+    """What was learned of images like those that the model is for, n of them held out."""
 
-    learned: "Tensor"  # of images that changed the weights before the head; none if these are frozen
-    held_out: "Tensor"  # of others
-    changed_by: tuple[str, ...] = ()  # facts set by hand, with which the model reads something else of them
+    pictures: int
+    unlike: "Unlike"
+    held_out: "Tensor"  # float32 (n,), in rising order: how unlike each is to others, less the offset of its label
+    labels: "Tensor"  # int64: those that the model gives held-out images
+    offsets: "Tensor"  # float32: how much more unlike than all of them images of these labels are
+    changed_by: tuple[str, ...] = ()  # facts set by hand, with which the model reads something else of images
 
 
 @dataclass(frozen=True, kw_only=True)

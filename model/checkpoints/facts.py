@@ -1,40 +1,91 @@
-"""Facts about a checkpoint, each with the place where it was found; a person may override any of them."""
+"""Facts about a checkpoint, each with its source and the place where it was found; a person may override any of them.
+
+What nothing in the file proves is guessed, however likely it is: the switches and the preprocessing of a library that
+is known by the names of tensors alone.
+"""
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Origin
+from model.checkpoints.statements import Said
+from model.config import ViTConfig
 
 T = TypeVar("T")
 
 Score = Literal["softmax", "sigmoid"]
 IMAGENET_21K = 21843  # classes of Google's version, in every library that has its weights
 LEFT_OUT = "--set num_classes=0 leaves the head out, and the service gives embeddings"  # for errors about a head
-MISSING = "missing"  # the origin of a fact that a person still has to give
+BY_HAND = Origin("by hand", "set by hand")
+MISSING = Origin("guessed", "missing")  # of a fact that a person still has to give
+UNSEEN = {  # what shapes and names of tensors do not show of a network
+    *("activation", "block", "heads", "norm_eps", "pool", "pool_heads", "position_resize", "representation"),
+    *("rope", "stem_numerics"),
+}
+TIMMS = {"activation": "act_layer", "heads": "num_heads", "pool": "global_pool"}  # arguments, by what they become
 
 ALIKE = 0.75  # of names, for one to be meant by the other: from 0 to 1
 LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
 
 
 class Facts:
-    """Collects what a family's loader finds. `overrides` are the `--set fact=value` of the command line."""
+    """Collects what a family's loader finds. `overrides` are the `--set fact=value` of the command line, `said` is what
+    the file says of pixels, which a loader need not know.
+    """
 
-    def __init__(self, overrides: dict[str, str] | None = None) -> None:
+    def __init__(self, overrides: dict[str, str] | None = None, said: Sequence[Said] = ()) -> None:
         self.overrides = dict(overrides or {})
-        self.origins: dict[str, str] = {}  # by the name of the fact
+        self.said = said
+        self.shown: set[str] = set()  # fields of UNSEEN that the tensors of the library do show
+        self.origins: dict[str, Origin] = {}  # by the name of the fact
+        self.network = Origin.guessed("")  # of the switches that the loader does not resolve: its class and arguments
         self.missing: list[str] = []  # sentences on what a person still has to give
-        self.seen: dict[str, tuple[Any, str]] = {}  # value and origin, of a file that cannot be described without them
+        self.seen: dict[str, tuple[Any, Origin]] = {}  # value and origin, of a file that cannot be described otherwise
 
-    def resolve(self, name: str, value: T, origin: str) -> T:
-        """The value that a person has set, else `value`; recorded with its origin. What is missing stays so."""
+    def resolve(self, name: str, value: T, origin: Origin) -> T:
+        """The value that a person has set, else what the file says, else `value`; recorded with its origin. What is
+        missing stays so.
+
+        Raises CheckpointError if the file says another value than was found in it.
+        """
         if name in self.overrides:
-            value, origin = self._parse(name, value), "set by hand"
+            value, origin = self._parse(name, value), BY_HAND
         elif self.origins.get(name) == MISSING:
             origin = MISSING
+        elif said := self.said_of(
+            name, *([Said(name, value, origin.where)] if origin.source in ("stated", "read") else [])
+        ):
+            value = said.value
+            origin = origin if said.where == origin.where else Origin.stated(said.where)
         self.origins[name] = origin
         return value
+
+    def said_of(self, name: str, *found: Said) -> Said | None:
+        """What the file says of a fact, which is what was `found` in another place.
+
+        Raises CheckpointError where two places contradict each other, and for what cannot be read.
+        """
+        beside = [one for one in self.said if one.fact == name]
+        for one in beside:
+            if one.value is None:
+                raise CheckpointError(f"{one.where} cannot be read: give what it says with --set {name}=")
+            if one.value != (first := [*found, *beside][0]).value:
+                raise CheckpointError(
+                    f"{first.where} says {name} {typed(first.value)}, and {one.where} {typed(one.value)}: choose one, "
+                    f"as in this example: --set {name}={typed(one.value)}"
+                )
+        return next(iter([*found, *beside]), None) if beside else None
+
+    def unseen(self, config: ViTConfig) -> dict[str, Origin]:
+        """The origins of those fields of the configuration that the loader has not resolved."""
+        hidden = (UNSEEN if config.positions == "learned" else UNSEEN | {"positions"}) - self.shown
+        others = [field.name for field in fields(config) if field.name not in self.origins]
+        shown = Origin.read("names and shapes of the tensors")
+        given = {name: self.origins.get(TIMMS.get(name, ""), self.network) for name in hidden}
+        return {name: given.get(name, shown) for name in others}
 
     @property
     def serves_head(self) -> bool:
@@ -45,7 +96,11 @@ class Facts:
         """Facts that the file cannot carry. Where a person has not set one, its example stands in its place, so that
         the rest can be described, and `missing` has a sentence that ends with the examples; `why` is how it begins.
         """
-        absent = {name: _text(example) for name, example in examples.items() if name not in self.overrides}
+        absent = {
+            name: typed(example)
+            for name, example in examples.items()
+            if name not in self.overrides and not self.said_of(name)
+        }
         if absent:
             flags = " ".join(f"--set {name}={text}" for name, text in absent.items())
             why = why or f"the file does not say {', '.join(absent)}: give it, as in this example"
@@ -75,7 +130,7 @@ class Facts:
         try:
             return _typed(value, like)
         except TypeError:
-            raise CheckpointError(f"--set {name}={text}: expected something like {name}={_text(like)}") from None
+            raise CheckpointError(f"--set {name}={text}: expected something like {name}={typed(like)}") from None
 
 
 def _typed(value: Any, like: Any) -> Any:
@@ -91,13 +146,13 @@ def _typed(value: Any, like: Any) -> Any:
     return value
 
 
-def _text(value: Any) -> str:
+def typed(value: Any) -> str:
     """A value as one types it after `--set`, without parentheses, which a shell would want quoted."""
     return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-def resolve_score(facts: Facts, classes: int, *, stated: Score | None = None, origin: str = "") -> Score:
-    """The score that the checkpoint states at `origin`, else that which training with so many classes implies.
+def resolve_score(facts: Facts, classes: int, *, said: Score | None = None, where: str = "") -> Score:
+    """The score that the checkpoint states at `where`, else that which training with so many classes implies.
 
     One class has a sigmoid whatever is stated, as in transformers' pipelines/image_classification.py.
 
@@ -106,13 +161,16 @@ def resolve_score(facts: Facts, classes: int, *, stated: Score | None = None, or
     """
     if classes == 1:
         score: Score = "sigmoid"
-        origin = "one class, whose softmax is always 1"
-    elif stated is not None:
-        score = stated
+        origin = Origin.read("one class, whose softmax is always 1")
+    elif said is not None:
+        score, origin = said, Origin.stated(where)
     elif classes == IMAGENET_21K:
-        score, origin = "sigmoid", "trained on ImageNet-21k with sigmoid_xent: big_vision configs/vit_i21k.py"
+        score, origin = (
+            "sigmoid",
+            Origin.guessed("trained on ImageNet-21k with sigmoid_xent: big_vision configs/vit_i21k.py"),
+        )
     else:
-        score, origin = "softmax", "the usual loss of classifiers"
+        score, origin = "softmax", Origin.guessed("the usual loss of classifiers")
     score = facts.resolve("score", score, origin)
     if score not in get_args(Score):
         raise CheckpointError(f"--set score={score}: it is softmax or sigmoid")

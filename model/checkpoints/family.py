@@ -1,7 +1,7 @@
 """Which library a checkpoint is of, by the names of its tensors and the JSON files beside them."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from typing import Protocol
 
 from model.checkpoints.checkpoint import CheckpointError, Description, first_few
@@ -17,6 +17,7 @@ from model.checkpoints.families import (
     timm,
     torchvision,
 )
+from model.checkpoints.families.timm_architectures import find
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State
 
@@ -27,7 +28,10 @@ class Family(Protocol):
     HEADS: dict[str, str]  # how it calls linear heads, and what else may stand there: see heads.py
 
     def recognises(self, source: Source) -> bool:
-        """Whether the tensors' names, and the JSON files beside them, are those of this library."""
+        """Whether the tensors' names, and the JSON files beside them, are those of this library.
+
+        Raises CheckpointError if they are, and the network is another than those that are supported.
+        """
 
     def describe(self, source: Source, facts: Facts) -> Description:
         """Everything but the weights, of which at most positions are read. Each fact goes through `facts`. The
@@ -63,13 +67,17 @@ LIKENESS = {
 }
 
 
-def recognise(source: Source, overrides: Collection[str]) -> Family:
+def recognise(source: Source, overrides: Mapping[str, str]) -> Family:
     """The family of a checkpoint. Raises CheckpointError, with the family that it resembles, if there is none."""
-    # An architecture is a fact of timm alone: with one, a file that might be Facebook's is timm's.
-    families = [family for family in FAMILIES if family is not facebook or "architecture" not in overrides]
+    # What might be Facebook's is timm's too, which asks, unless the file or a person says whose it is.
+    named = overrides.get("architecture", "")
+    is_facebooks = named in facebook.MEMBERS if named else facebook.is_believed(source)
+    families = [family for family in FAMILIES if family is not facebook or is_facebooks]
     family = next((family for family in families if family.recognises(source)), None)
     if family is None:
         raise CheckpointError(_unknown(source))
+    if family is timm and "architecture" in source.config and "architecture" not in overrides:
+        find(source.config["architecture"])  # before anything is said of its head
     return family
 
 

@@ -43,9 +43,11 @@ def weights_files(path: Path) -> list[Path]:
             return [path / name]
     if not path.exists():
         raise CheckpointError(places.missing(path))
+    if not path.is_dir():  # opening a FIFO would never end
+        raise CheckpointError(f"{path} is neither a file nor a folder")
     if (path / "manifest.json").is_file():
         raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
-    files = [file for file in path.iterdir() if may_hold_weights(file.name)]
+    files = [file for file in path.iterdir() if may_hold_weights(file.name) and file.is_file()]
     if not files:
         raise CheckpointError(_without_weights(path))
     if len(files) > 2:

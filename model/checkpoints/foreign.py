@@ -56,7 +56,7 @@ QUANTISED = Kind(
     "give the model that it was made of, or save it with whole weights where it was made (in transformers "
     'model.dequantize().save_pretrained("FOLDER")). --precision int8 quantises at export',
     tensors=r".*\.(SCB|(nested_)?(absmax|quant_map)|quant_state\..*"  # bitsandbytes
-    r"|qweight|qzeros|g_idx|scales"  # GPTQ, AWQ
+    r"|qweight|qzeros|g_idx"  # GPTQ, AWQ
     r"|weight_(packed|scale\w*|zero_point|global_scale|shape)|(in|out)put_scale"  # compressed-tensors, fp8
     r"|W_q|weight\._(data|scale|shift|zeropoint)|weight_(qtype|format)"  # HQQ, Quanto, bitsandbytes
     r"|zero_point|_packed_params.*|.*fake_quant.*)"  # torch.ao
@@ -148,6 +148,16 @@ KINDS = (
         "of FSDP, with the weights of a whole module in one flat tensor",
         "where it was made, save model.state_dict() inside FSDP.state_dict_type(model, StateDictType.FULL_STATE_DICT)",
         tensors=r"(.*\.)?_?flat_param(_\d+)?",
+    ),
+    Kind(
+        "of OpenMMLab, whose names are not supported",
+        "rename its tensors as in timm. Its mean and std, for pixels from 0 to 255, are in data_preprocessor",
+        tensors=r"(.*\.)?layers\.\d+\.ffn\.layers\..*",
+    ),
+    Kind(
+        "of a network with class attention, such as CaiT",
+        "supported are plain Vision Transformers",
+        tensors=r"(.*\.)?blocks_token_only\..*|.*\.attn\.proj_[lw]\.(weight|bias)",
     ),
     Kind(
         "of the evaluation of DINOv2 or DINOv3, with a linear classifier for each learning rate",

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.class_names import FILES
 from model.checkpoints.files import ADAPTER, SHARDS, WEIGHT_FILES, may_hold_weights, read_beside
 
 SCHEME = "hf://"
 # What loaders read beside weights.
-DESCRIPTIONS = ["config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json", ADAPTER]
+CONFIGS = ("config.json", "preprocessor_config.json", "processor_config.json", "open_clip_config.json")
+DESCRIPTIONS = [*CONFIGS, ADAPTER, *FILES]
 TOKENISER = ["tokenizer*.json", "special_tokens_map.json", "vocab.*", "merges.txt", "*.model"]
 
 

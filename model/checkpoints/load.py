@@ -4,22 +4,23 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from model.checkpoints import batch_norm, zero_shot
-from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description
-from model.checkpoints.facts import LEFT_OUT, Facts, resolve_score
+from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, Origin, first_few
+from model.checkpoints.facts import BY_HAND, LEFT_OUT, Facts, resolve_score
 from model.checkpoints.families import native
 from model.checkpoints.family import Family, recognise
 from model.checkpoints.heads import settle
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import assign, fit_positions
+from model.checkpoints.tensors import State, about_unused, assign, doubt_of_patches, fit_positions
 from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
 
@@ -67,9 +68,7 @@ def load_checkpoint(
         fit_positions(tensors, description.config, description.grid)
     except ValueError as error:
         raise CheckpointError(f"{source.name}: {error}") from None
-    if "num_classes" in description.overrides and not description.config.num_classes:
-        tensors = {name: tensor for name, tensor in tensors.items() if not re.match(HEADS, name)}
-    assign(model, tensors, source.names_in_file)
+    assign(model, _served(tensors, description), source.names_in_file)
     if isinstance(model.head, nn.Linear) and not model.head.weight.any():
         raise CheckpointError(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
@@ -87,11 +86,40 @@ def describe_checkpoint(
     prompts: tuple[str, ...] = (),
     without: Sequence[str] = (),
 ) -> Description:
-    """Everything but the weights, of which at most positions are read. Raises CheckpointError if nothing can be said.
+    """Everything but the weights, of which at most positions and vectors are read. Raises CheckpointError if nothing
+    can be said.
 
-    If only some facts are missing, `problems` says so, and what is wrong with the labels.
+    If only some facts are missing, `problems` says so, what is wrong with the labels, and which tensors have no place.
     """
-    return _described(path, overrides, labels, prompts, without)[2]
+    source, family, description = _described(path, overrides, labels, prompts, without)
+    try:
+        unused = {} if description.problems else _unused(source, family, description)
+    except CheckpointError as error:
+        return replace(description, problems=(str(error),))
+    if not unused:
+        return description
+    return replace(description, problems=(f"unused: {first_few(sorted(unused))}{about_unused(unused)}",))
+
+
+def _unused(source: Source, family: Family, description: Description) -> dict[str, Tensor]:
+    """The tensors that the network has no place for, without values, by their names in the file. None are known where
+    a family looks at values.
+    """
+    try:
+        tensors = _served(family.tensors(source.outlines(), description), description)
+    except RuntimeError:  # of torch: there is nothing to look at on its meta device
+        return {}
+    with torch.device("meta"):
+        expected = VisionTransformer(description.config).state_dict()
+    names = tensors.keys() - expected.keys() - ({*native.KNOWN} if family is native else set())
+    return {source.names_in_file.get(name, name): tensors[name] for name in names}
+
+
+def _served(tensors: State, description: Description) -> State:
+    """The tensors, without a head that is not served."""
+    if "num_classes" in description.overrides and not description.config.num_classes:
+        return {name: tensor for name, tensor in tensors.items() if not re.match(HEADS, name)}
+    return tensors
 
 
 def _described(
@@ -137,10 +165,10 @@ def _describe(
 ) -> tuple[Family, Description]:
     source.check_plain()
     family = recognise(source, overrides)
-    facts = Facts(overrides)
+    facts = Facts(overrides, source.said)
     try:
         if "weights" in overrides:
-            facts.origins["weights"] = "set by hand"
+            facts.origins["weights"] = BY_HAND
         if facts.serves_head:
             batch_norm.fold(source, facts)
         advice = settle(source, family.HEADS, served=facts.serves_head)
@@ -153,7 +181,9 @@ def _describe(
                 "If it normalises pixels, give its --set mean= and --set std=."
             )
         if "name" not in facts.origins:
-            description = replace(description, name=facts.resolve("name", source.name, "name of the checkpoint"))
+            description = replace(
+                description, name=facts.resolve("name", source.name, Origin.read("name of the checkpoint"))
+            )
         if "name" in overrides and not 0 < len(overrides["name"]) <= LONGEST_NAME:
             raise CheckpointError(f"--set name=NAME: give it 1 to {LONGEST_NAME} characters")
         if "score" not in facts.origins:
@@ -162,12 +192,13 @@ def _describe(
         if family is not native and description.config.num_classes and (alone := _without_bias(source)):
             description = replace(description, config=replace(description.config, head_bias=False))
             advice += f" {alone} has no bias beside it: the head is served without one."
+        _check_patches(description, facts)
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
             raise CheckpointError("; ".join([*facts.misspelt(), *facts.missing]), seen=facts.seen) from None
         raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else str(error)) from None
-    description.origins.update(facts.origins)
+    description.origins.update(facts.origins | facts.unseen(description.config))
     description.overrides.update(facts.overrides)
     problems = list(facts.missing)
     try:
@@ -183,6 +214,14 @@ def _describe(
         advice=" ".join(filter(None, (description.advice, advice.strip()))),
         problems=tuple(problems),
     )
+
+
+def _check_patches(description: Description, facts: Facts) -> None:
+    """Ask for an image size that positions alone tell, if they may be those of overlapping patches."""
+    config = description.config
+    read = facts.origins["image_size"].source == "read"
+    if read and (why := doubt_of_patches(description.grid, config.patch_size)):
+        facts.need({"image_size": config.image_size}, why=why)
 
 
 def _labelled(
@@ -205,6 +244,8 @@ def _labelled(
         return replace(description, labels=(), wordnet=(), labels_from="")
     own = Labels(description.labels, description.labels_from, description.wordnet, problem=description.labels_problem)
     chosen = choose(description.config.num_classes, own, beside=beside, dataset=description.dataset, given=labels)
+    make = partial(Origin, "by hand") if labels is not None else Origin.guessed if chosen.advice else Origin.stated
+    description.origins["labels"] = make(chosen.origin or "metadata")
     return replace(
         description, labels=chosen.names, wordnet=chosen.wordnet, labels_from=chosen.origin, labels_advice=chosen.advice
     )
@@ -215,7 +256,7 @@ def _without_head(description: Description, facts: Facts) -> Description:
     number.
     """
     classes = description.config.num_classes
-    chosen = facts.resolve("num_classes", classes, "rows of the head" if classes else "there is no head")
+    chosen = facts.resolve("num_classes", classes, Origin.read("rows of the head" if classes else "there is no head"))
     if chosen not in (0, classes):
         raise CheckpointError(f"--set num_classes={chosen}: the head has {classes:,} classes; 0 leaves the head out")
     return replace(description, config=replace(description.config, num_classes=chosen))

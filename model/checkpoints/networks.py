@@ -58,6 +58,11 @@ OTHERS = re.compile(
     r"(text_model|text_projection|visual_projection|logit_\w+|(encoder\.)?layers?|(dino|ibot)_head|decoder\w*|mask_token)"
     r"\b.*"
 )
+# What schemes of training leave beside a network, which does not read it.
+UNREAD = re.compile(
+    r"decoder\w*|mask_token|(dino|ibot)_head|prototypes|predictor|queue\w*|optimi[sz]er\w*|criterion\w*"
+    r"|(\w+_)?(ema|momentum|teacher|discriminator)(_\w+)?"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,9 +185,10 @@ def _choose(
 
     best = [one for one in found if rank(one) == min(map(rank, found))]
     if len(best) > 1:
+        names = [_called(*one) for one in best]
+        example = next((name for name in names if "teacher" in name), names[0])  # of DINO's two it is evaluated
         raise CheckpointError(
-            f"{file} has several networks, {', '.join(called)}: choose one, as in this example: "
-            f"--set weights={_called(*best[0])}"
+            f"{file} has several networks, {', '.join(called)}: choose one, as in this example: --set weights={example}"
         )
     return best[0]
 
@@ -223,10 +229,26 @@ def _below(name: str, root: str) -> tuple[bool, str]:
     """
     if name.startswith(root):
         return True, name.removeprefix(root)
+    if behind := _behind(name, root):
+        return False, behind
     outermost = [above for above in _above(root) if name.startswith(above)]
     ours = name.removeprefix(outermost[-1]) if outermost else name
     known = is_head(ours.partition(".")[0]) or OTHERS.fullmatch(ours)
     return False, ours if known else f"beside/{name.replace('.', '/')}"
+
+
+def _behind(name: str, root: str) -> str:
+    """What stands behind the network in an nn.Sequential, under the name of a head; else empty."""
+    for place in re.finditer(r"(?<![^./])(\d+)\.", root):
+        layer = re.fullmatch(rf"{re.escape(root[: place.start()])}((\d+)\..*)", name)
+        if layer and int(layer[2]) > int(place[1]):
+            return f"head.{layer[1]}"
+    return ""
+
+
+def is_unread(name: str) -> bool:
+    """Whether a tensor of this name is known to be for training alone."""
+    return any(UNREAD.fullmatch(part) for part in re.split(r"[./]", name))
 
 
 def _shared(state: Mapping[str, Stored]) -> str:

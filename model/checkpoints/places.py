@@ -79,6 +79,8 @@ def _newest(place: Path) -> tuple[int, str]:
 def _best(folder: Path) -> str:
     """The name of the checkpoint that the Trainer of transformers calls the best; empty if it does not say so."""
     try:
+        if not (folder / STATE).is_file():  # a FIFO would never end
+            return ""
         return Path(json.loads((folder / STATE).read_bytes())["best_model_checkpoint"]).name
     except (OSError, ValueError, TypeError, KeyError, RecursionError):
         return ""

@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Origin
 from model.checkpoints.facts import Facts
-from model.preprocessing import Channels, Interpolation, Preprocessing
+from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Channels, Interpolation, Preprocessing
 
-IMAGENET_MEAN, IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+PIXEL = 255  # the largest in 8 bits
 FACTS = ("resize_mode", "resize_size", "crop", "interpolation", "mean", "std")  # that a person can set
 
 
@@ -23,15 +23,26 @@ def squashed(size: tuple[int, int], kind: Interpolation, *, mean: Channels, std:
     )
 
 
-def resolve_recipe(facts: Facts, recipe: Preprocessing, origin: str, *, sized_by: str = "") -> Preprocessing:
+def resolve_recipe(
+    facts: Facts, recipe: Preprocessing, origin: Origin, *, sized_by: Origin | None = None
+) -> Preprocessing:
     """The recipe that was found, with what a person has set instead; another image size scales the resize with it.
 
     `sized_by` is the origin of the size where it is another.
     Raises CheckpointError for a recipe whose results differ in size.
     """
     scaled = recipe.resized(facts.resolve("image_size", recipe.size, sized_by or origin))
-    found = {name: facts.resolve(name, getattr(scaled, name), origin) for name in FACTS}
-    return checked(replace(scaled, **found))
+    origins = dict.fromkeys(FACTS, origin)
+    if "resize_size" not in facts.overrides and (share := facts.said_of("crop_pct")):
+        if scaled.crop == "none":
+            raise CheckpointError(
+                f"{share.where} says crop_pct {share.value}, and by {origin.where} nothing is cut off"
+            )
+        height, width = (int(side / share.value) for side in scaled.size)
+        scaled = replace(scaled, resize_size=(height, width))
+        origins["resize_size"] = Origin.stated(share.where)
+    found = {name: facts.resolve(name, getattr(scaled, name), origins[name]) for name in FACTS}
+    return checked(replace(scaled, **found), facts)
 
 
 def need_recipe(facts: Facts, why: str, *, example: Preprocessing, of: str) -> Preprocessing:
@@ -39,15 +50,24 @@ def need_recipe(facts: Facts, why: str, *, example: Preprocessing, of: str) -> P
 
     `why` says that the checkpoint has none.
     """
-    example = example.resized(facts.resolve("image_size", example.size, "the network"))
+    example = example.resized(facts.resolve("image_size", example.size, Origin.read("the network")))
     why = f"{why}. By hand it is set as in this example, {of}, unless the model was trained with another"
     values = dict(zip(FACTS, facts.need({name: getattr(example, name) for name in FACTS}, why=why), strict=True))
     recipe = replace(example, **values)
-    return recipe if facts.missing else checked(recipe)  # examples may contradict what is set
+    return recipe if facts.missing else checked(recipe, facts)  # examples may contradict what is set
 
 
-def checked(recipe: Preprocessing) -> Preprocessing:
-    """The same recipe. Raises CheckpointError if its results differ in size."""
+def checked(recipe: Preprocessing, facts: Facts) -> Preprocessing:
+    """The same recipe. Raises CheckpointError if its results differ in size, or if mean or std are set by hand for
+    pixels from 0 to 255: here they are from 0 to 1.
+    """
+    by_hand = {name: getattr(recipe, name) for name in ("mean", "std") if name in facts.overrides}
+    if any(value > 1 for values in by_hand.values() for value in values):
+        given, divided = (
+            " ".join(f"--set {name}={','.join(f'{value / by:.6g}' for value in by_hand[name])}" for name in by_hand)
+            for by in (1, PIXEL)
+        )
+        raise CheckpointError(f"{given}: pixels are from 0 to 1 here. For pixels from 0 to {PIXEL} this is {divided}")
     resized = recipe.resize_size  # with "shortest", an image covers it
     if recipe.crop == "none" and (recipe.resize_mode == "shortest" or resized != recipe.cropped):
         raise CheckpointError(

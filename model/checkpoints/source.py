@@ -4,14 +4,16 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property
+from math import prod
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.class_names import found_in
+from model.checkpoints.class_names import files_in, found_in
 from model.checkpoints.computed import refusal, whole
 from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
@@ -45,6 +47,7 @@ class Source:
         opened = [open_weights(file) for file in files]
         first = opened[0]
         self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
+        self.said = tuple(said for content in opened for said in content.said)
         self._class_names = {where: value for content in opened for where, value in content.names.items()}
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):
@@ -112,6 +115,15 @@ class Source:
         read = {name: (stored.read(), foreign.is_plain(stored.dtype)) for name, stored in self._stored.items()}
         return {name: tensor.float() if is_plain else tensor for name, (tensor, is_plain) in read.items()}
 
+    def outlines(self) -> dict[str, Tensor]:
+        """All of them as on torch's meta device, without values. Vectors are read."""
+        return {
+            name: stored.read()
+            if max(stored.shape, default=1) == prod(stored.shape)
+            else torch.empty(stored.shape, device="meta")
+            for name, stored in self._stored.items()
+        }
+
     @property
     def types(self) -> dict[str, str]:
         """The type of each tensor's numbers, as torch calls it."""
@@ -123,6 +135,11 @@ class Source:
         if no_weights := foreign.of_tensors(self.file.name, types, self.json):
             raise CheckpointError(no_weights)
         for name, stored in self._stored.items():
+            if PROJECTION.fullmatch(name) and len(stored.shape) == 5:
+                raise CheckpointError(
+                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}: it projects patches "
+                    "of several images at once, as of a video, which is not supported"
+                )
             if PROJECTION.fullmatch(name) and (order := _order(stored.shape)):
                 raise CheckpointError(
                     f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}, whose axes are in "
@@ -141,8 +158,8 @@ class Source:
 
     @property
     def class_names(self) -> dict[str, Any]:
-        """What may be names of classes beside those that a library reads, by where it stands."""
-        return self._class_names | found_in({"label2id": self.config.get("label2id")}, of="config.json")
+        """What may be names of classes, by where it stands: in the files, in config.json, or a file beside them."""
+        return self._class_names | found_in(self.config, of="config.json") | files_in(self.folder)
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""

@@ -10,9 +10,10 @@ from math import isqrt, prod
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError, first_few
+from model.checkpoints.checkpoint import CheckpointError, Origin, first_few
 from model.checkpoints.computed import refusal
 from model.checkpoints.facts import Facts
+from model.checkpoints.networks import is_unread
 from model.checkpoints.source import Source
 from model.config import ViTConfig
 from model.positions import Grid, resize_tables
@@ -25,6 +26,7 @@ PREFIX = ("cls_token", "dist_token", "reg_token")
 NOTHING = r"(?!)"  # a pattern that no name matches
 OF_PIXELS = r"(^|[._])((pixel|image|img)_)?{}s?$"  # the mean or the std of a normalisation in a model
 DOUBTED_HEADS, BASE = 12, 768  # heads of some networks that are less wide than ViT-B, and its width
+OVERLAPPING, APART, USUAL_SIDES = 16, 12, (224, 256, 384, 448)  # pixels
 MOST_SLOTS = 2  # in tables for a square, where registers have none
 
 
@@ -79,9 +81,11 @@ def grid_of(size: tuple[int, int], patch_size: int) -> Grid:
     return size[0] // patch_size, size[1] // patch_size
 
 
-def resolve_heads(facts: Facts, known: int | None, origin: str, *, width: int) -> int:
+def resolve_heads(facts: Facts, known: int | None, where: str, *, width: int) -> int:
     """The published number of heads; where there is none a person has to give it."""
-    return facts.resolve("heads", known, origin) if known else facts.need({"heads": max(width // 64, 1)})[0]
+    return (
+        facts.resolve("heads", known, Origin.guessed(where)) if known else facts.need({"heads": max(width // 64, 1)})[0]
+    )
 
 
 def has_fixed_positions(source: Source) -> bool:
@@ -123,6 +127,22 @@ def square_grid(rows: int, slots: Iterable[int] = range(MOST_SLOTS + 1), *, usua
             return side, side
     other = f", nor one of {usual[0]} by {usual[1]}" if usual else ""
     raise CheckpointError(f"a table of {rows} positions does not fit a square grid of patches{other}")
+
+
+def doubt_of_patches(grid: Grid | None, patch_size: int) -> str:
+    """Why positions for so many patches may be of patches that overlap; empty if not.
+
+    damo-cv/TransReID and TACJu/TransFG: kernels of 16 pixels, 12 apart.
+    """
+    for side in USUAL_SIDES if patch_size == OVERLAPPING and grid else ():
+        if grid == ((side - OVERLAPPING) // APART + 1,) * 2:
+            whole = grid[0] * patch_size
+            return (
+                f"{grid[0]} x {grid[1]} positions are those of {whole} x {whole} pixels, or of {side} x {side} in "
+                f"patches that overlap, {APART} pixels apart, as in TransReID and TransFG, which is not supported. If "
+                "patches do not overlap, give the size, as in this example"
+            )
+    return ""
 
 
 def fit_positions(state: State, config: ViTConfig, grid: Grid | None) -> None:
@@ -173,21 +193,24 @@ def assign(model: VisionTransformer, tensors: dict[str, Tensor], names_in_file: 
         ),
     ]
     if complaints:
-        used = [names_in_file.get(key, key) for key in tensors.keys() & expected.keys()]
-        theirs = {names_in_file.get(key, key): tensor for key, tensor in tensors.items()}
-        advice = _about({name: theirs[name] for name in unused}, used) if unused else ""
+        advice = about_unused({names_in_file.get(key, key): tensors[key] for key in tensors.keys() - expected.keys()})
         raise CheckpointError(f"the tensors do not fit the network: {first_few(complaints, separator='; ')}{advice}")
     model.load_state_dict(tensors)
 
 
-def _about(unused: Mapping[str, Tensor], used: Sequence[str]) -> str:
-    """What a person can do about tensors that the network does not use."""
+def about_unused(unused: Mapping[str, Tensor]) -> str:
+    """What a person can do about tensors that the network does not use, by their names in the file; empty without any.
+
+    Only what is known to be for training alone may be left out: all else may be a part of the computation.
+    """
+    if not unused:
+        return ""
     if advice := refusal(unused) or _of_pixels(unused):
         return f". {advice}"
-    name = next(iter(unused))
-    first = name.partition(".")[0] + "."
-    alone = len(unused) > 1 and name.startswith(first) and not any(other.startswith(first) for other in used)
-    return f". What does not belong to the network can be left out: --without '{f'{first}*' if alone else name}'"
+    if not all(map(is_unread, unused)):
+        return f". {'Layers that have them are' if len(unused) > 1 else 'The layer that has it is'} not supported"
+    flags = " ".join(f"--without '{first}*'" for first in sorted({re.split(r"(?<=\.)", name)[0] for name in unused}))
+    return f". Training leaves them beside a network, which does not read them: {flags}"
 
 
 def _of_pixels(unused: Mapping[str, Tensor]) -> str:

@@ -6,9 +6,12 @@ import torch
 from torch import Tensor
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.foreign import is_plain
+from model.checkpoints.foreign import QUANTISED, is_plain
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import State
+
+SAMPLE = 1000  # numbers of a matrix that are looked at first
+LEAST_CODE = 4  # the largest of them is at least this; matrices of zeros and ones are no codes
 
 
 def check_values(tensors: State, expected: Collection[str], source: Source) -> None:
@@ -23,6 +26,11 @@ def check_values(tensors: State, expected: Collection[str], source: Source) -> N
                 f"{source.file.name} has numbers of the type {dtype} in {source.names_in_file.get(name, name)}: save "
                 "it with floating-point numbers"
             )
+    if whole := [name for name, tensor in tensors.items() if name in expected and _is_codes(tensor)]:
+        raise CheckpointError(
+            f"{source.file.name} has whole numbers alone in {source.names_in_file.get(whole[0], whole[0])}: "
+            f"{QUANTISED.do}"
+        )
     broken = _broken({name: tensor for name, tensor in tensors.items() if name in expected})
     if not broken:
         return
@@ -32,6 +40,14 @@ def check_values(tensors: State, expected: Collection[str], source: Source) -> N
         f"{source.file.name} has NaN or infinite numbers in {names[0]}{more}. Training has diverged, or float16 was "
         "too small for it: take an earlier checkpoint, or train again in float32 or bfloat16"
     )
+
+
+def _is_codes(tensor: Tensor) -> bool:
+    """Whether a matrix has the integers of a quantised one, without its scales, as floating-point numbers."""
+    if tensor.ndim < 2 or not tensor.is_floating_point():
+        return False
+    few = tensor.flatten()[:SAMPLE]
+    return bool((few == few.round()).all() and few.abs().max() >= LEAST_CODE and (tensor == tensor.round()).all())
 
 
 def _broken(tensors: State) -> list[str]:

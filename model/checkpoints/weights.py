@@ -26,6 +26,7 @@ from model.checkpoints.class_names import found_in
 from model.checkpoints.files import read_beside, read_json
 from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
+from model.checkpoints.statements import Said, of_pixels
 
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
 Place = tuple[str, ...]  # names of the dictionaries around a state dict
@@ -45,6 +46,7 @@ class Weights:
     architecture: str = ""  # as a training script has named it
     arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
     names: dict[str, Any] = field(default_factory=dict)  # what may be names of classes, by where it stands
+    said: tuple[Said, ...] = ()  # of pixels
 
 
 def open_weights(file: Path) -> Weights:
@@ -96,6 +98,8 @@ def _open_shards(listing: Path) -> Weights:
     metadata: dict[str, str] = {}
     for name in sorted({*listed.values()}):
         shard = listing.parent / name
+        if name.endswith(INDEX):  # they could list each other without an end
+            raise CheckpointError(f"{listing.name} lists {name!r}, which is no file with weights but another list")
         if not os.path.isfile(shard):  # noqa: PTH113 (False too for what cannot be a name, and links in a circle)
             raise CheckpointError(f"{listing.name} lists {name!r}, which is not in its folder")
         # Files may be links: in the Hugging Face Hub's cache all are.
@@ -111,7 +115,7 @@ def _open_shards(listing: Path) -> Weights:
     about = read_json(listing).get("metadata")
     if isinstance(about, dict):
         metadata |= {key: value for key, value in about.items() if isinstance(value, str)}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return _of_safetensors(tensors, metadata)
 
 
 def _open_safetensors(path: Path) -> Weights:
@@ -125,8 +129,13 @@ def _open_safetensors(path: Path) -> Weights:
     for key in file.keys():  # noqa: SIM118 - safe_open is not a mapping
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
-    metadata = file.metadata() or {}
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
+    return _of_safetensors(tensors, file.metadata() or {})
+
+
+def _of_safetensors(tensors: dict[str, Stored], metadata: dict[str, str]) -> Weights:
+    of = "the metadata"
+    names, said = found_in(metadata, of=of), of_pixels(metadata, of=of)
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata, names=names, said=said)
 
 
 def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:
@@ -172,6 +181,7 @@ def _open_pickle(file: Path) -> Weights:
         architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
         arguments=dict(arguments) if isinstance(arguments, dict) else {},
         names=found_in(content, of="the file"),
+        said=of_pixels(content, of="the file"),
     )
 
 

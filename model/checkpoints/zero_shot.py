@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.labels import NONE, PLACE, PROMPT, check_prompts, from_file
 
 PIPELINE = "transformers' zero-shot-image-classification"  # where PROMPT is the default
@@ -45,7 +45,11 @@ def with_classes(description: Description, *, given: str, prompts: tuple[str, ..
         wordnet=labels.wordnet,
         labels_from=f"{labels.origin}, with the text tower",
         prompts=prompts or (PROMPT,),
-        origins={**description.origins, "num_classes": labels.origin, "prompts": "--prompt" if prompts else PIPELINE},
+        origins={
+            **description.origins,
+            **dict.fromkeys(("labels", "num_classes"), Origin("by hand", labels.origin)),
+            "prompts": Origin("by hand", "--prompt") if prompts else Origin.guessed(PIPELINE),
+        },
     )
 
 

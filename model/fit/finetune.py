@@ -103,7 +103,8 @@ class _Runs:
     work: Path | None
 
     def __post_init__(self) -> None:
-        self.features = features(self.network, self.train, self.preprocessing)
+        read = self.train.features
+        self.features = features(self.network, self.train, self.preprocessing) if read is None else read
         recipe = asdict(self.recipe)
         self.identity = identity("finetune", recipe, self.network, self.preprocessing, self.train, self.held_out)
         least = max(EPOCHS, LEAST_STEPS * self.recipe.batch / len(self.train))
@@ -114,7 +115,7 @@ class _Runs:
         taken, without mirroring.
         """
         rates, flip = self.recipe.rates, self.recipe.augmentation.flip
-        learning, choosing = divide(self.train.classes, self.recipe.seed)
+        learning, choosing = divide(self.train.classes, self.recipe.seed, self.train.groups)
         if not len(choosing) or (len(rates) == 1 and flip is not None):
             return _Choice(rates[-1], bool(flip), {})
         start, _ = self.probed(learning)
@@ -160,7 +161,8 @@ class _Runs:
     def probed(self, rows: Tensor | None) -> tuple[VisionTransformer, Tensor]:
         """The network with the head that these images teach, or all, and the logits of each without it."""
         network, chosen = copy.deepcopy(self.network), slice(None) if rows is None else rows
-        head, hardness = fit_head(network, self.features[chosen], self.train.classes[chosen])
+        groups = None if self.train.groups is None else self.train.groups[chosen]
+        head, hardness = fit_head(network, self.features[chosen], self.train.classes[chosen], groups)
         return network, head.left_out / hardness
 
     def run(

@@ -24,16 +24,21 @@ class ProbeRecipe:
 def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples, recipe: ProbeRecipe) -> Fitted:
     """The same network with a head by regularised least squares (paper, section 4.1, few-shot), and one temperature.
 
-    Both are chosen by leaving each image out in turn, which is exact here. Images have the size that `preprocessing`
-    gives. Raises ValueError for classes or sizes that do not fit.
+    Both are chosen by leaving each image out in turn with its near-copies, which is exact here. Images have the size
+    that `preprocessing` gives. Raises ValueError for classes or sizes that do not fit.
     """
     classes = count_classes(train)
     check_sizes(preprocessing, train)
     network = with_new_head(model, classes=classes, image_size=preprocessing.size, read=recipe.read)
     network.to(best_device())
-    read = features(network, train, preprocessing)
-    head, hardness = fit_head(network, read, train.classes)
-    chosen = {"pool": network.config.pool, "strength": head.strength, "temperature": hardness}
+    read = features(network, train, preprocessing) if train.features is None else train.features
+    head, hardness = fit_head(network, read, train.classes, train.groups)
+    chosen = {
+        "pool": network.config.pool,
+        "weights": "each label alike",
+        "strength": head.strength,
+        "temperature": hardness,
+    }
     return Fitted(
         model=network.cpu(),
         history=(),
@@ -42,6 +47,13 @@ def probe(model: VisionTransformer, preprocessing: Preprocessing, train: Samples
         figures={"left_out_accuracy": measured(head.left_out, train.classes).accuracy},
         recipe={"method": "probe", **asdict(recipe), **chosen},
     )
+
+
+def read_by_probe(model: VisionTransformer, preprocessing: Preprocessing, pixels: Tensor, read: Read) -> Tensor:
+    """What the head of a probe of this network reads of pixels uint8 (N, height, width, 3): float32 (N, F)."""
+    network = with_new_head(model, classes=2, image_size=preprocessing.size, read=read).to(best_device())
+    samples = Samples(pixels=pixels, classes=torch.zeros(len(pixels), dtype=torch.int64))
+    return features(network, samples, preprocessing)
 
 
 @torch.inference_mode()
@@ -54,13 +66,15 @@ def features(network: VisionTransformer, samples: Samples, preprocessing: Prepro
     )
 
 
-def fit_head(network: VisionTransformer, features: Tensor, classes: Tensor) -> tuple[LinearMap, float]:
+def fit_head(
+    network: VisionTransformer, features: Tensor, classes: Tensor, groups: Tensor | None
+) -> tuple[LinearMap, float]:
     """Put the head that features (N, F) and classes (N,) teach into the network, divided by the temperature.
 
     Returns the head before that, and the temperature.
     """
     assert isinstance(network.head, nn.Linear)
-    head = least_squares(features, classes, count=network.config.num_classes)
+    head = least_squares(features, classes, count=network.config.num_classes, groups=groups)
     hardness = probe_temperature(head.left_out, classes)
     with torch.no_grad():
         network.head.weight.copy_(head.weight / hardness)

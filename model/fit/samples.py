@@ -15,6 +15,8 @@ class Samples:
     pixels: Tensor  # uint8 (N, height, width, 3), RGB; it may be a memory map, and is read a batch at a time
     classes: Tensor  # int64 (N,), from 0
     digest: str = ""  # of the files that they were read from, if it is known
+    groups: Tensor | None = None  # int64 (N,), of near-copies (see near_copies); None: no image has any
+    features: Tensor | None = None  # float32 (N, F), what the head of a probe reads, if it has been read
 
     def __post_init__(self) -> None:
         if self.pixels.dtype != torch.uint8 or self.pixels.ndim != 4 or self.pixels.shape[3] != 3:

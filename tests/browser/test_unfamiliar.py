@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
 
 from tests.browser.stage import link
-from tests.support.familiar import familiar_bundle
+from tests.support.familiar import strange_bundle
 from tests.support.server import running
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory) -> Iterator[str]:
     """Of a bundle that knows nothing like an image."""
-    known = np.random.default_rng(0).normal(size=(50, 128)).astype(np.float32)
-    with running(familiar_bundle(tmp_path_factory.mktemp("bundle"), known, np.zeros(50, int))) as server:
+    with running(strange_bundle(tmp_path_factory.mktemp("bundle"), known=50)) as server:
         yield server.url
 
 

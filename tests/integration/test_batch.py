@@ -1,5 +1,7 @@
 """app/batch.py: the numbers of the service, without a web framework."""
 
+import pickle
+
 import pytest
 
 from app.batch import BatchClassifier, BatchFailed
@@ -33,6 +35,26 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         **dict.fromkeys(("predictions", "embedding", "evidence")),
         "error": {name: problem[name] for name in ("type", "title", "status", "detail")},
     }
+
+
+def test_a_missing_image_is_a_row_and_what_is_no_image_is_named(classify):
+    good, missing = classify([jpeg(), None])
+    assert (good["error"], missing["predictions"], missing["error"]["detail"]) == (None, None, "The image is missing.")
+    with pytest.raises(TypeError, match=r"^image 1 is of type str: give the bytes of its file$"):
+        classify([None, "star.jpg"])
+
+
+def test_a_classifier_is_used_only_in_the_process_that_made_it_and_until_it_is_closed(classify, monkeypatch):
+    with pytest.raises(TypeError, match="make one in each process"):
+        pickle.dumps(classify)
+    with monkeypatch.context() as forked:
+        forked.setattr("app.batch.os.getpid", lambda: 1)
+        with pytest.raises(BatchFailed, match="made in another process: make one here"):
+            classify([jpeg()])
+    closed = BatchClassifier(DEMO_BUNDLE)
+    closed.close()
+    with pytest.raises(BatchFailed, match="was closed"):
+        closed([jpeg()])
 
 
 def test_a_model_that_fails_is_no_fault_of_an_image(classify):

@@ -1,18 +1,29 @@
-"""A bundle that knows its images: the demo's, and embeddings of drawn images beside it."""
+"""Models that know images: toys that know drawn ones, and a bundle to which every image is strange."""
 
+from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
+import torch
 
-from app.bundle import FAMILIARITY, sha256
-from app.inference.familiarity import Familiarity
-from tests.support.edited import copied, edit
+from export.familiarity import learn
+from export.fit.known import read
+from export.image_spec import image_spec
+from export.images import reference_pixels
+from model.checkpoints.checkpoint import Checkpoint
+from tests.support.edited import copied
+
+DRAWN = 48  # images
 
 
-def familiar_bundle(folder: Path, embeddings: np.ndarray, classes: np.ndarray) -> Path:
-    """A copy in `folder` of the demo bundle, which knows images with these embeddings (N, F) and classes (N,)."""
-    bundle = copied(folder / "familiar")
-    Familiarity.learn(embeddings[:0], embeddings, classes).write(bundle / FAMILIARITY)
-    known = {"pictures": len(embeddings), "held_out": len(embeddings), "source": "folder"}
-    edit(bundle, familiarity=known, files={FAMILIARITY: sha256(bundle / FAMILIARITY)})
-    return bundle
+def knowing(checkpoint: Checkpoint) -> Checkpoint:
+    """The same, which knows the reference images."""
+    pixels = torch.from_numpy(reference_pixels(image_spec(checkpoint.preprocessing), DRAWN))
+    features, classes = read(checkpoint.model, pixels, checkpoint.preprocessing)
+    return replace(checkpoint, known=learn(features, classes, learned=0, groups=torch.arange(DRAWN)))
+
+
+def strange_bundle(folder: Path, *, known: int) -> Path:
+    """A copy in `folder` of the demo bundle, for which all images are unlike so many that it knows."""
+    held_out = {"unlike": known * [-1000.0], "offsets": {}}
+    familiarity = {"pictures": known, "held_out": known, "source": "folder"}
+    return copied(folder / "strange", familiarity=familiarity, held_out=held_out)

@@ -10,7 +10,7 @@ from app.api.conditional import draw_unless_known
 from app.api.representation import Format, representations
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.bundle import PICTURE_FORMATS, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
+from app.bundle import PICTURE_FORMATS, HeldOut, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.door.problems import problems
 from app.errors import UnknownPicture
 from app.inference.engine import Graph
@@ -18,9 +18,10 @@ from app.inference.model import BatchLatency
 
 
 class PublicManifest(Manifest):
-    """The manifest without the numbers of the known answer."""
+    """The manifest without the numbers of the known answer and of the held-out images."""
 
     known_answer: KnownAnswer = Field(exclude=True)
+    held_out: HeldOut | None = Field(exclude=True)
 
 
 class ModelResponse(BaseModel):

@@ -7,17 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from export.fit.labelled import HELD_OUT, TRAIN
 from export.fit.report.confusion import confusion
 from export.fit.report.curves import curves
 from export.fit.report.mistakes import mistakes, write
-from export.fit.report.page import Report, page
+from export.fit.report.notes import near_copies
+from export.fit.report.page import Pictures, Report, page
 from export.fit.report.reliability import reliability
-from export.fit.report.suspects import pictures
+from export.fit.report.shown import thumbnails
 from export.fit.table import COLUMNS
+from export.parts import HELD_OUT, TRAIN
 from model.durable import replacing_folder
 
 PAGE, NUMBERS, SPLIT = "index.html", "report.json", "split.csv"
+MOST_SUSPECTS, MOST_COPIES = 24, 6  # of which there are pictures
 
 
 def write_report(report: Report) -> None:
@@ -29,12 +31,19 @@ def write_report(report: Report) -> None:
             charts += [confusion(report.judged), reliability(report.judged)]
             worst = mistakes(report.checkpoint, report.judged)
             write(worst, folder)
-        suspicious = pictures(report.suspects or (), report.checkpoint.preprocessing)
+        preprocessing = report.checkpoint.preprocessing
+        doubted = [Path(suspect.file) for suspect in report.suspects or ()][:MOST_SUSPECTS]
+        copies = [files[:2] for files in near_copies(report.dataset)[:MOST_COPIES]]
+        pictures = Pictures(
+            mistakes=worst,
+            suspicious=thumbnails(doubted, preprocessing),
+            copies=[(files, thumbnails(files, preprocessing)) for files in copies],
+        )
         for chart in charts:
             chart.write(folder)
         (folder / NUMBERS).write_text(json.dumps(_numbers(report), indent=1) + "\n", encoding="utf-8")
         _write_split(report, folder / SPLIT)
-        (folder / PAGE).write_text(page(report, charts, worst, suspicious), encoding="utf-8")
+        (folder / PAGE).write_text(page(report, charts, pictures), encoding="utf-8")
 
 
 def _numbers(report: Report) -> dict[str, Any]:
@@ -48,6 +57,7 @@ def _numbers(report: Report) -> dict[str, Any]:
         "left_out": [{"file": str(file), "reason": reason} for file, reason in report.dataset.left_out],
         "learnt_from": dict(zip(report.checkpoint.labels, report.counts, strict=True)),
         "held_out": report.judged.by_label() if report.judged else [],
+        "near_copies": [[str(file) for file in files] for files in near_copies(report.dataset)],
         "suspicious_labels": [*map(asdict, report.suspects or ())],
     }
 

@@ -31,7 +31,7 @@ FIGURES = {  # in words; all are shares, but for numbers of images and the loss
     "colour_accuracy": "hidden patches that got the right colour",
     "loss": "loss (cross-entropy)",
     "calibration_error": "calibration error of the scores",
-    "left_out_accuracy": "accuracy on the images that were learned from, each left out in turn",
+    "left_out_accuracy": "accuracy on the images that were learned from, each left out in turn with its near-copies",
 }
 
 
@@ -53,8 +53,14 @@ class Report:
         return [*self.dataset.count(self.dataset.train).values()]
 
 
-def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake], suspicious: Sequence[bytes]) -> str:
-    """`suspicious` are pictures of the first suspects."""
+@dataclass(frozen=True, kw_only=True)
+class Pictures:
+    mistakes: Sequence[Mistake]
+    suspicious: Sequence[bytes]  # of the first suspects
+    copies: Sequence[tuple[Sequence[Path], Sequence[bytes]]]  # two of each of the largest groups
+
+
+def page(report: Report, charts: Sequence[Chart], pictures: Pictures) -> str:
     judged, found, recipe = report.judged, report.checkpoint.figures, dict(report.checkpoint.recipe)
     tried = recipe.pop("tried", {})
     text = TEMPLATE.read_text(encoding="utf-8")
@@ -65,9 +71,10 @@ def page(report: Report, charts: Sequence[Chart], mistakes: Sequence[Mistake], s
         labels=_labels(judged, report.counts) if judged else [],
         most=MOST_LABELS,
         pairs=mistaken_pairs(judged) if judged else [],
-        mistakes=mistakes,
+        mistakes=pictures.mistakes,
         picture=picture,
-        suspicious=suspicious,
+        suspicious=pictures.suspicious,
+        copies=pictures.copies,
         percent=percent,
         b64encode=b64encode,
         tried=[(name, percent(of["accuracy"]), f"{of['loss']:.3g}") for name, of in tried.items()],

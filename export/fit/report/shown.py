@@ -1,5 +1,6 @@
 """A person's image as the report shows it."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -13,6 +14,11 @@ from export.image_spec import image_spec
 from model.preprocessing import Preprocessing
 
 SIDE = 256  # pixels of the longer side
+
+
+def thumbnails(files: Iterable[Path], preprocessing: Preprocessing) -> list[bytes]:
+    """A JPEG of each."""
+    return [shown_image(file, preprocessing).thumbnail for file in files]
 
 
 def shown_image(file: Path, preprocessing: Preprocessing) -> Prepared:

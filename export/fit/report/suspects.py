@@ -1,20 +1,14 @@
 """Suspicious labels: those of images whose answer contradicts them, by a head that has not seen the image."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from export.fit.dataset import Part
-from export.fit.labelled import HELD_OUT, TRAIN
 from export.fit.report.judged import Judged
-from export.fit.report.shown import shown_image
+from export.parts import HELD_OUT, TRAIN
 from model.fit.doubt import doubts
-from model.preprocessing import Preprocessing
-
-MOST = 24  # pictures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,10 +25,11 @@ class Suspect:
 def suspects(train: Part, left_out: Tensor, judged: Judged) -> list[Suspect]:
     """Of the images to learn from, whose logits are `left_out` (N, C), and of held-out images, the most doubtful first.
 
-    Labels of which one image was learned from are not suspected: left out, it is of a label that nothing knows.
+    Labels of which one image was learned from, or near-copies of one, are not suspected: left out, they are of a label
+    that nothing knows.
     """
     classes = train.samples.classes
-    several = torch.bincount(classes) > 1
+    several = torch.bincount(torch.stack([train.groups, classes]).unique(dim=1)[1]) > 1
     parts = (
         (TRAIN, train.files, left_out, classes),
         (HELD_OUT, judged.files, torch.from_numpy(judged.logits), torch.from_numpy(judged.right)),
@@ -55,8 +50,3 @@ def suspects(train: Part, left_out: Tensor, judged: Judged) -> list[Suspect]:
             for row in ((doubt > 0) & several[given]).nonzero().flatten().tolist()
         ]
     return sorted(found, key=lambda suspect: -suspect.doubt)
-
-
-def pictures(found: Sequence[Suspect], preprocessing: Preprocessing) -> list[bytes]:
-    """JPEGs of the first."""
-    return [shown_image(Path(suspect.file), preprocessing).thumbnail for suspect in found[:MOST]]

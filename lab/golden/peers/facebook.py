@@ -33,11 +33,12 @@ def make(folder: Path) -> None:
     distilled = random(VisionTransformerDistilled(**PLAIN, num_classes=CLASSES))
     mae = random(VisionTransformer(**PLAIN, num_classes=CLASSES, global_pool="avg", fc_norm=True))
     for name, model in (("deit", deit), ("deit-distilled", distilled), ("mae", mae)):
-        write(folder / name, {"checkpoint.pth": {"model": model.state_dict()}}, model)
+        chosen = {"architecture": {"deit": "DeiT", "mae": "MAE"}[name]} if name != "deit-distilled" else {}
+        write(folder / name, {"checkpoint.pth": {"model": model.state_dict()}}, model, **chosen)
 
     deit3 = random(VisionTransformer(**PLAIN, num_classes=CLASSES, no_embed_class=True, init_values=1))
     state = renamed(deit3, (r"\.ls([12])\.gamma", r".gamma_\1"))
-    write(folder / "deit-3", {"checkpoint.pth": {"model": state}}, deit3, share=1)
+    write(folder / "deit-3", {"checkpoint.pth": {"model": state}}, deit3, share=1, architecture="DeiT-3")
 
     backbone = random(VisionTransformer(**PLAIN, num_classes=0))
     four = Classifier(backbone, 4 * 24, lambda cls, patches: torch.cat(cls, dim=1))

@@ -35,10 +35,13 @@ def make(folder: Path) -> None:
             simple = module(Path(packages, "vit_pytorch", "simple_vit.py"))
         averaged = vit.ViT(**SIZES, **narrow, pool="mean")
         pool = {"pool": "mean"} if averaged.cls_token.shape[-2] else {}  # without a row, the file says it
+        normed = averaged.to_patch_embedding[1].weight.ndim == 1
+        alike = normed and not hasattr(averaged.transformer, "norm")  # with the tensors of ats_vit.py
+        meant = {"architecture": "vit"} if alike else {}
         models = {
-            "cls": (vit.ViT(**SIZES, **narrow), {}),
-            "mean": (averaged, pool),
-            "one-head": (vit.ViT(**SIZES, heads=1, dim_head=SIZES["dim"]), {"heads": "1"}),
+            "cls": (vit.ViT(**SIZES, **narrow), {"pool": "cls", **meant}),
+            "mean": (averaged, pool | meant),
+            "one-head": (vit.ViT(**SIZES, heads=1, dim_head=SIZES["dim"]), {"heads": "1", "pool": "cls"}),
             "simple": (simple.SimpleViT(**SIZES, **narrow), {"image_size": "16,16"}),
         }
         for name in cases:

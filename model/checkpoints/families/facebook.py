@@ -5,10 +5,11 @@ classifier on features of the last blocks: a folder with both files is one check
 """
 
 import re
+from functools import partial
 from typing import Literal, NamedTuple
 
-from model.checkpoints.checkpoint import CheckpointError, Description, first_few
-from model.checkpoints.facts import LEFT_OUT, MISSING, Facts
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin, first_few
+from model.checkpoints.facts import BY_HAND, LEFT_OUT, Facts
 from model.checkpoints.families import dinov3
 from model.checkpoints.families.timm_architectures import is_known
 from model.checkpoints.networks import is_head
@@ -70,14 +71,56 @@ DINOV2_REGISTERS = DINOV2._replace(name="DINOv2 with registers", position_resize
 DINOV3 = Member(
     "DINOv3", "bicubic", "cls_mean", "dinov3 README.md, make_transform", side=dinov3.SIDE, vectors=(1, 2, 5)
 )
+MEMBERS = {one.name: one for one in (DEIT, DEIT3, MAE, MOCO, DINO, DINOV2, DINOV2_REGISTERS, DINOV3)}
+# Arguments of each repository's scripts, of which others have none.
+SCRIPTS = {
+    DEIT: {"eval_crop_ratio", "distillation_type"},
+    DEIT3: {"eval_crop_ratio", "distillation_type"},
+    MAE: {"blr", "global_pool"},
+    DINO: {"out_dim"},
+    MOCO: {"moco_t", "moco_m"},
+}
 
 
 def recognises(source: Source) -> bool:
-    return _member(source) is not None
+    return member_of(source) is not None
 
 
-def _member(source: Source) -> Member | None:
-    """None for the files of other libraries; timm's own have a config.json, or name their architecture."""
+def is_believed(source: Source) -> bool:
+    """Whether the file proves the member, or no other library has a network that computes something else, or begins
+    with other pixels, with the same tensors.
+    """
+    match member := member_of(source):
+        case None:
+            return False
+        case _ if _by_script(source, member):
+            return True
+        case Member(name="DeiT-3"):  # RoPE-ViT has them too
+            return False
+        case Member(name="DeiT"):
+            return "head_dist.weight" in source and "model" in source.wrappers  # no other network has two heads
+        case Member(name="MAE"):
+            return "mask_token" in source or any(name.startswith("decoder_") for name in source.names)
+        case Member(name="DINO"):
+            own = re.compile(r"head\.(mlp|last_layer)\..*")
+            return any(own.fullmatch(name) for name in source.names) or _reads_several(source)
+    return True
+
+
+def _reads_several(source: Source) -> bool:
+    """Whether there is the classifier of eval_linear.py, on tokens of several blocks or on their mean too."""
+    width = source.shape("cls_token")[-1]
+    return any(source.shape(name)[1] > width for name in ("weight", "linear.weight") if name in source)
+
+
+def _by_script(source: Source, member: Member) -> bool:
+    return bool(SCRIPTS.get(member, set()) & source.arguments.keys())
+
+
+def member_of(source: Source) -> Member | None:
+    """The one that the names of the tensors resemble. None for the files of other libraries; timm's own have a
+    config.json, or name their architecture.
+    """
     named = source.config or is_known(source.architecture)
     if not named and dinov3.is_original(source):
         return DINOV3
@@ -85,7 +128,7 @@ def _member(source: Source) -> Member | None:
     embedding = ("cls_token", "pos_embed", "patch_embed.proj.weight")
     if named or not (any(name in source for name in attention) and all(name in source for name in embedding)):
         return None
-    wrapped, tuned_mae = "model" in source.wrappers, "global_pool" in source.arguments
+    wrapped, tuned_mae = "model" in source.wrappers, _by_script(source, MAE)
     heads = {name.partition(".")[0] for name in source.names if not re.fullmatch(TRAINING_ONLY, name)}
     heads = {name for name in heads if is_head(name)} - {"linear"}  # DINO's own
     evidence = {
@@ -93,8 +136,8 @@ def _member(source: Source) -> Member | None:
         DINOV2_REGISTERS: "register_tokens" in source,
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,
-        MAE: wrapped and ("fc_norm.weight" in source or not heads or tuned_mae),
-        DEIT: wrapped and "head" in heads,
+        MAE: "fc_norm.weight" in source or (wrapped and (not heads or tuned_mae)),
+        DEIT: "head" in heads,
         DINO: not heads,
     }
     return next((member for member, holds in evidence.items() if holds), None)
@@ -102,8 +145,15 @@ def _member(source: Source) -> Member | None:
 
 def describe(source: Source, facts: Facts) -> Description:
     """All facts follow from shapes but the number of heads, which follows from the published sizes."""
-    member = _member(source)
+    member = member_of(source)
     assert member is not None
+    origin = Origin.stated if _by_script(source, member) else Origin.guessed
+    member = MEMBERS[facts.resolve("architecture", member.name, origin("names of the tensors"))]
+    if "architecture" in facts.overrides:
+        origin = partial(Origin, BY_HAND.source)
+    # What a script of the member does with pixels is not in the file.
+    of_pixels = Origin("by hand" if "architecture" in facts.overrides else "guessed", member.evaluation)
+    facts.network = origin(f"facebookresearch's {member.name}")
     layers = [name for name in source.names if name.startswith("head.mlp.") and name.endswith(".weight")]
     if layers and facts.serves_head and not any(name.startswith("head.last_layer.") for name in source.names):
         raise CheckpointError(f"{first_few(layers)}: a head of more than one layer is not supported. {LEFT_OUT}")
@@ -112,10 +162,10 @@ def describe(source: Source, facts: Facts) -> Description:
     source.rename(NAMES, dropping=TRAINING_ONLY)
     grid = square_grid(source.shape("pos_embed")[1]) if "pos_embed" in source else None
     if member is DINOV3:
-        preprocessing = _of_dinov3(facts, channels)
+        preprocessing = _of_dinov3(facts, channels, of_pixels)
     else:
         assert grid is not None
-        preprocessing = _preprocessing(source, facts, member, member.side or grid[0] * patch)
+        preprocessing = _preprocessing(facts, member, member.side or grid[0] * patch, of_pixels)
     num_classes, features = source.shape("head.weight") if "head.weight" in source else (0, width)
     vectors = 1 if "pre_logits.weight" in source else features // width  # that the head reads side by side
     said = source.arguments.get("nb_classes")
@@ -131,15 +181,15 @@ def describe(source: Source, facts: Facts) -> Description:
                 f"the head reads {features:,} numbers, {vectors} times the width, as no published head of {member.name}"
             )
             (pool,) = facts.need({"pool": "cls_mean"}, why=f"{why}: give what it reads, as in this example")
-        pool = facts.resolve("pool", pool, f"width {features} of the head")
+        pool = facts.resolve("pool", pool, facts.network._replace(where=f"width {features} of the head"))
     else:
         pool = "mean" if "fc_norm.weight" in source else "cls"  # that norm is for the mean of the patches
-        pool = facts.resolve("pool", pool, f"a backbone of {member.name} without the file of a linear head beside it")
+        where = f"a backbone of {member.name} without the file of a linear head beside it"
+        pool = facts.resolve("pool", pool, facts.network._replace(where=where))
     hidden = source.shape("blocks.0.mlp.fc2.weight")[1]
     gated = source.shape("blocks.0.mlp.fc1.weight")[0] != hidden or "blocks.0.mlp.fc1_g.weight" in source
     depth = source.count(r"blocks\.(\d+)\.")
     heads = _heads(source, facts, member, width=width, depth=depth)
-    implied = facts.origins["heads"] != MISSING and "heads" not in facts.overrides
     return Description(
         family="facebookresearch",
         architecture=member.name,
@@ -171,43 +221,34 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         grid=grid,
         preprocessing=preprocessing,
-        advice=f"{member.name}, as facebookresearch publishes it, gives the preprocessing"
-        f"{' and the number of heads' * implied}. If timm made the file, give --set "
-        "architecture=NAME."
-        if member in (DEIT, MAE, DINO)  # nothing in their files is theirs alone
-        else "",
     )
 
 
 def _heads(source: Source, facts: Facts, member: Member, *, width: int, depth: int) -> int:
     """Those of the published networks of this size; where there are none or several, a person has to give them."""
     if dinov3.PERIODS in source:  # two numbers of a head's width have two coordinates
-        return facts.resolve("heads", width // (4 * source.shape(dinov3.PERIODS)[0]), f"number of {dinov3.PERIODS}")
+        return facts.resolve(
+            "heads", width // (4 * source.shape(dinov3.PERIODS)[0]), Origin.read(f"number of {dinov3.PERIODS}")
+        )
     if member is MOCO:
-        return facts.resolve("heads", 12, "moco-v3 vits.py")
+        return facts.resolve("heads", 12, Origin.stated("moco-v3 vits.py"))
     known = PUBLISHED.get((width, depth))
     if known and (why := doubt_of_heads(source, width)):
         return int(facts.need({"heads": known}, why=why)[0])
     return resolve_heads(facts, known, f"all published models of width {width} with {depth} blocks", width=width)
 
 
-def _preprocessing(source: Source, facts: Facts, member: Member, side: int) -> Preprocessing:
-    trained_for = source.arguments.get("input_size")  # DeiT's and MAE's, of their command line
-    if member in (DEIT, DEIT3, MAE) and trained_for not in (None, side):
-        raise CheckpointError(
-            f"args in the file say input_size {trained_for}, the table of positions is for {side} pixels"
-        )
-    stated = source.arguments.get("eval_crop_ratio")  # DeiT's
-    share = stated or (side > 224 and member.large_crop_share) or member.crop_share
+def _preprocessing(facts: Facts, member: Member, side: int, origin: Origin) -> Preprocessing:
+    share = (side > 224 and member.large_crop_share) or member.crop_share
     return resolve_recipe(
         facts,
         imagenet(side, resized=int(side / share), interpolation=member.interpolation),
-        (DEIT if stated else member).evaluation,
-        sized_by="" if member.side else "the table of positions",
+        origin,
+        sized_by=None if member.side else Origin.read("the table of positions"),
     )
 
 
-def _of_dinov3(facts: Facts, channels: tuple[Channels, Channels] | None) -> Preprocessing:
+def _of_dinov3(facts: Facts, channels: tuple[Channels, Channels] | None, origin: Origin) -> Preprocessing:
     """README.md's transform. Mean and std are those of `channels`, or else a person has to give them."""
     if channels is None:
         (mean, std), others = dinov3.LVD, dinov3.SAT
@@ -219,7 +260,7 @@ def _of_dinov3(facts: Facts, channels: tuple[Channels, Channels] | None) -> Prep
         channels = mean, std
     mean, std = channels
     recipe = squashed((dinov3.SIDE, dinov3.SIDE), "bilinear", mean=mean, std=std)
-    return resolve_recipe(facts, recipe, DINOV3.evaluation)
+    return resolve_recipe(facts, recipe, origin)
 
 
 def tensors(state: State, description: Description) -> State:

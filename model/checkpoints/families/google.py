@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
@@ -98,6 +98,8 @@ def describe(source: Source, facts: Facts) -> Description:
             " classes"
         )
     library = "vit_jax" if root + POSITIONS_OF_VIT_JAX in source else "big_vision"
+    facts.network = Origin.guessed(f"{library}, by the names of the tensors")
+    facts.shown = {"heads", "pool"}
     empty = f"{root}pre_logits"  # a dictionary where there is no such layer
     source.rename([(f"^{root}", ""), *NAMES], dropping=f"{STATE}|{empty}")
     scanned = f"{SCANNED}.norm1.scale" in source
@@ -112,7 +114,9 @@ def describe(source: Source, facts: Facts) -> Description:
         size = (grid[0] * patch, grid[1] * patch)
     else:
         (size,) = facts.need({"image_size": (224, 224)})
-    preprocessing = resolve_recipe(facts, *_recipe(library, size), sized_by="the table of positions")
+    preprocessing = resolve_recipe(
+        facts, *_recipe(library, size), sized_by=Origin.read("the table of positions") if grid else None
+    )
     class_token = "cls_token" in source
     config = ViTConfig(
         image_size=preprocessing.size,
@@ -141,7 +145,7 @@ def describe(source: Source, facts: Facts) -> Description:
     )
 
 
-def _recipe(library: str, size: tuple[int, int]) -> tuple[Preprocessing, str]:
+def _recipe(library: str, size: tuple[int, int]) -> tuple[Preprocessing, Origin]:
     """Preprocessing to pixels from -1 to 1, and the file of the library that has it.
 
     TensorFlow and Pillow resize differently: Pillow reads every pixel when it scales down, TensorFlow's "bilinear"
@@ -150,11 +154,11 @@ def _recipe(library: str, size: tuple[int, int]) -> tuple[Preprocessing, str]:
     half, rows, columns = (0.5, 0.5, 0.5), *size
     recipe = squashed(size, "bilinear_sampled", mean=half, std=half)
     if library == "vit_jax":
-        return recipe, "vit_jax input_pipeline.py: tf.image.resize to a square"
+        return recipe, Origin.guessed("vit_jax input_pipeline.py: tf.image.resize to a square")
     resized = (round(rows * 256 / 224), round(columns * 256 / 224))
     shortest = replace(recipe, resize_mode="shortest", resize_size=resized, interpolation="hamming")
     cropped = replace(shortest, crop="center", crop_rounding="floor")
-    return cropped, "big_vision configs/vit_i1k.py: resize_small(256)|central_crop(224)"
+    return cropped, Origin.guessed("big_vision configs/vit_i1k.py: resize_small(256)|central_crop(224)")
 
 
 def tensors(state: State, description: Description) -> State:

@@ -7,10 +7,10 @@ models/clip, models/metaclip_2 and models/siglip; SigLIP 2 of a fixed resolution
 
 import re
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts, resolve_score
 from model.checkpoints.families.huggingface_config import checked, tower_of
-from model.checkpoints.families.huggingface_head import head_of, labels_of, score_of
+from model.checkpoints.families.huggingface_head import check_pool, head_of, labels_of, score_of
 from model.checkpoints.families.huggingface_images import describe_images
 from model.checkpoints.families.huggingface_kinds import ACTIVATIONS, KINDS, Json
 from model.checkpoints.source import Source
@@ -77,11 +77,9 @@ BIASES = {
 
 
 def recognises(source: Source) -> bool:
-    return any(re.fullmatch(PATCHES, name) for name in source.names)
-
-
-def describe(source: Source, facts: Facts) -> Description:
-    """All facts are in config.json, or follow from its model_type."""
+    """Raises CheckpointError for a model type of transformers that is not supported."""
+    if not any(re.fullmatch(PATCHES, name) for name in source.names):
+        return False
     model_type = source.config.get("model_type", "")
     if model_type not in [*KINDS]:
         raise CheckpointError(
@@ -89,12 +87,19 @@ def describe(source: Source, facts: Facts) -> Description:
             if source.config
             else "there is no config.json beside these weights of transformers: download it from their source"
         )
+    return True
+
+
+def describe(source: Source, facts: Facts) -> Description:
+    """All facts are in config.json, or follow from its model_type."""
+    model_type = source.config["model_type"]
     kind = KINDS[model_type]
     tower, stated = tower_of(source.config, kind), checked(source.config, kind)
     size, (patch_size, across) = pair(stated["image_size"]), pair(stated["patch_size"])
     if patch_size != across:
         raise CheckpointError(f"patches of {patch_size} x {across} pixels are not square")
     has_texts, has_bias = TEXTS in source, "logit_bias" in source
+    facts.network = Origin.stated(f"{model_type} of transformers, by config.json")
     source.rename(NAMES, dropping=f"{DROPPED}|{OF_TEXTS}" if kind.compares else DROPPED)
     architectures = source.config.get("architectures") or []
     if not isinstance(architectures, list) or not all(isinstance(name, str) for name in architectures):
@@ -109,6 +114,8 @@ def describe(source: Source, facts: Facts) -> Description:
     _compare_biases(source, stated)
     fields = kind.switches(stated | {"patch_size": patch_size})
     fields |= head.reads(kind, stated, fields)
+    if head.classifies and head.pool is None and facts.serves_head:
+        check_pool(facts, source.config, str(fields.get("pool")))
     if kind.compares:
         fields["patch_bias"] = "patch_embed.proj.bias" in source
         fields["head_bias"] = head.classifies or has_bias
@@ -138,10 +145,10 @@ def describe(source: Source, facts: Facts) -> Description:
     }
     for field, key in (("heads", "num_attention_heads"), ("norm_eps", "layer_norm_eps"), ("activation", "hidden_act")):
         origin = "config.json" if key in tower else f"transformers' default for {model_type}"
-        values[field] = facts.resolve(field, values[field], architecture if field in fields else origin)
+        values[field] = facts.resolve(field, values[field], Origin.stated(architecture if field in fields else origin))
     if text_tower := kind.compares is not None and has_texts and not head.classifies:
         compared = f"how {architecture} compares images with text"
-        score = resolve_score(facts, 0, stated=kind.compares, origin=compared)
+        score = resolve_score(facts, 0, said=kind.compares, where=compared)
     else:
         score = score_of(source.config, facts, head.classes)
     config = ViTConfig(**values)

@@ -1,14 +1,16 @@
 """The head of a checkpoint of transformers: whether there is one, what it reads, its labels and its score."""
 
+import re
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import LEFT_OUT, Facts, Score, resolve_score
 from model.checkpoints.families.huggingface_kinds import CLASSIFYING, OF_POOLERS, Json, Kind
-from model.checkpoints.labels import by_index
+from model.checkpoints.label_files import by_index
 from model.checkpoints.source import Source
 
 POOLER = "pooler_output"
+OTHER_MEAN = re.compile(r"4\.(48|49|50|51)\b")  # releases
 
 # As in pipelines/image_classification.py.
 SCORES: dict[str, Score] = {"multi_label_classification": "sigmoid", "single_label_classification": "softmax"}
@@ -50,6 +52,23 @@ def head_of(source: Source, facts: Facts, kind: Kind, architecture: str, *, widt
     return Head(classifies, rows if classifies else 0, pool, dense)
 
 
+def check_pool(facts: Facts, config: Json, pool: str) -> None:
+    """Ask what the classifier of DINOv2 with registers reads, if config.json names a release in which that was another
+    mean (transformers #37836). Raises CheckpointError for that one.
+    """
+    release = str(config.get("transformers_version"))
+    if config.get("model_type") != "dinov2_with_registers" or not OTHER_MEAN.match(release):
+        return
+    why = (
+        f"config.json is of transformers {release}. Until 4.51 its classifier read the class token and the mean of "
+        "patches and registers, which is not supported; since then, and in Facebook's own files, the mean is of the "
+        "patches alone. If the classifier was trained so, say it, as in this example"
+    )
+    (given,) = facts.need({"pool": pool}, why=why)
+    if given != pool:
+        raise CheckpointError(f"--set pool={given}: supported is {pool}")
+
+
 def score_of(config: Json, facts: Facts, classes: int) -> Score:
     """Raises CheckpointError if the outputs that are served are not scores of labels."""
     problem = config.get("problem_type")
@@ -57,7 +76,7 @@ def score_of(config: Json, facts: Facts, classes: int) -> Score:
         reason = "the outputs are numbers, not scores of labels" if problem == "regression" else "it is not known"
         raise CheckpointError(f"config.json says problem_type {problem}: {reason}. {LEFT_OUT}")
     stated = SCORES[problem] if problem in [*SCORES] else None
-    return resolve_score(facts, classes, stated=stated, origin="config.json")
+    return resolve_score(facts, classes, said=stated, where="config.json")
 
 
 def labels_of(id2label: Any, classes: int) -> tuple[tuple[str, ...], str]:

@@ -8,10 +8,11 @@ import re
 from math import isfinite
 from typing import Any, Literal
 
+from model.checkpoints.checkpoint import Origin
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD, need_recipe, resolve_recipe
+from model.checkpoints.recipe import need_recipe, resolve_recipe
 from model.checkpoints.source import Source
-from model.preprocessing import Preprocessing
+from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
 FILE = "preprocessor_config.json"
 HALF = (0.5, 0.5, 0.5)
@@ -86,7 +87,7 @@ def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple
         name = f"{processor}ImageProcessor"
         example = _recipe({"image_processor_type": name}, processor).resized(size)
         return need_recipe(facts, str(error), example=example, of=f"the default of {name}")
-    return resolve_recipe(facts, recipe, FILE)
+    return resolve_recipe(facts, recipe, Origin.stated(FILE))
 
 
 def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:

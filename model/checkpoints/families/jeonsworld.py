@@ -6,7 +6,7 @@ utils/data_utils.py is torchvision's resize to a square, and pixels from -1 to 1
 
 import re
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
@@ -44,6 +44,7 @@ def describe(source: Source, facts: Facts) -> Description:
             f"{source.file.name} is an R50 hybrid of jeonsworld/ViT-pytorch, whose ResNet pads in a way of its own, "
             "which is not supported. Google's npz of the hybrid loads"
         )
+    facts.network = Origin.guessed("jeonsworld/ViT-pytorch, by the names of the tensors")
     source.rename(NAMES)
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     depth = source.count(r"blocks\.(\d+)\.")
@@ -51,8 +52,8 @@ def describe(source: Source, facts: Facts) -> Description:
     recipe = resolve_recipe(
         facts,
         squashed((grid[0] * patch, grid[1] * patch), "bilinear", mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5)),
-        "jeonsworld/ViT-pytorch utils/data_utils.py",
-        sized_by="the table of positions",
+        Origin.guessed("jeonsworld/ViT-pytorch utils/data_utils.py"),
+        sized_by=Origin.read("the table of positions"),
     )
     return Description(
         family="jeonsworld",

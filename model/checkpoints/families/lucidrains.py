@@ -4,9 +4,10 @@ The releases differ in names, in the place of the last norm and in the norms aro
 has no preprocessing, so a file does not contain any; it does not contain the number of heads either.
 """
 
+import re
 from math import isqrt, prod
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin, first_few
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
@@ -31,7 +32,14 @@ NAMES = (
     (r"^(mlp|linear)_head\.0\.", "fc_norm."),
     (r"^(mlp|linear)_head\.(1\.)?", "head."),
 )
+POOLS = 'vit-pytorch has pool="cls" and pool="mean" with the same tensors'
 HEADS = {head: rf"{head}\.0\.(weight|bias)" for head in ("mlp_head", "linear_head")}  # with a norm before the layer
+# What the layers of both are called; other modules of the library have more.
+LAYERS = re.compile(
+    r"transformer\.(norm\.(weight|bias)|layers\.\d+\.("
+    r"0\.((fn\.)?norm\.(weight|bias)|(fn\.)?to_qkv\.weight|(fn\.)?to_out\.(0\.)?(weight|bias))"
+    r"|1\.(norm|(fn\.)?net\.[0134])\.(weight|bias)))"
+)
 PROJECTION = ((r"^to_patch_embedding\.1\.", "patch_embed.proj."),)
 NORMED_PROJECTION = (
     (r"^to_patch_embedding\.1\.", "patch_embed.norm_patch."),
@@ -41,13 +49,21 @@ NORMED_PROJECTION = (
 
 
 def recognises(source: Source) -> bool:
-    return "to_patch_embedding.1.weight" in source and any(
-        f"transformer.layers.0.1.{layer}.weight" in source for layer in ("fn.net.0", "net.1")
-    )
+    """Raises CheckpointError for another module of the library."""
+    layers = [name for name in source.names if name.startswith("transformer.")]
+    if "to_patch_embedding.1.weight" not in source or not layers:
+        return False
+    rows = source.shape("pos_embedding")[-2] if "pos_embedding" in source and "cls_token" in source else 0
+    others = sorted(name for name in layers if not LAYERS.fullmatch(name))
+    if others or (rows and isqrt(rows) ** 2 == rows):
+        why = f"it has {first_few(others, most=2)}" if others else "its class token has no position"
+        raise CheckpointError(f"of vit-pytorch, ViT and SimpleViT are supported, and this is another module: {why}")
+    return True
 
 
 def describe(source: Source, facts: Facts) -> Description:
     """The position table gives the image size; SimpleViT has no table, and the size is set by hand."""
+    facts.network = Origin.guessed("vit-pytorch, by the names of the tensors")
     normed = len(source.shape("to_patch_embedding.1.weight")) == 1
     source.rename([*NAMES, *(NORMED_PROJECTION if normed else PROJECTION)])
     if "head.weight" not in source:
@@ -63,16 +79,20 @@ def describe(source: Source, facts: Facts) -> Description:
     grid = _grid(source, facts, patch, class_tokens) if "pos_embed" in source else None
     examples = {"heads": max(attn_dim // 64, 1), "mean": (0.5, 0.5, 0.5), "std": (0.5, 0.5, 0.5)}
     heads, mean, std, *stated = facts.need(examples if grid else {**examples, "image_size": (224, 224)})
+    pool = "mean"
+    if class_tokens:
+        (pool,) = facts.need({"pool": "cls"}, why=f"{POOLS}: give that of the training, as in this example")
+        if pool not in ("cls", "mean"):
+            raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
+    if class_tokens and normed and "norm.weight" not in source:
+        _check_module(facts)
     size = (grid[0] * patch, grid[1] * patch) if grid else stated[0]
     preprocessing = resolve_recipe(
         facts,
         squashed(size, "bilinear", mean=mean, std=std),
-        "none in vit-pytorch: torchvision's Resize to the size of the network",
-        sized_by="the table of positions",
+        Origin.guessed("none in vit-pytorch: torchvision's Resize to the size of the network"),
+        sized_by=Origin.read("the table of positions") if grid else None,
     )
-    pool = facts.resolve("pool", "cls" if class_tokens else "mean", "whether there is a class token")
-    if pool not in ("cls", "mean"):
-        raise CheckpointError(f"--set pool={pool}: vit-pytorch has cls and mean")
     return Description(
         family="vit-pytorch",
         architecture="ViT" if grid else "SimpleViT",
@@ -96,13 +116,21 @@ def describe(source: Source, facts: Facts) -> Description:
         ),
         grid=grid,
         preprocessing=preprocessing,
-        advice=" ".join(
-            ['The class token is read. If the model was built with pool="mean", give --set pool=mean.']
-            * (class_tokens > 0 and "pool" not in facts.overrides)
-            + ["The rectangle takes the first rows of the table of positions: right for a model trained on such ones."]
-            * (grid is not None and prod(grid) < source.shape("pos_embed")[-2] - class_tokens)
-        ),
+        advice="The rectangle takes the first rows of the table of positions: right for a model trained on such ones."
+        if grid is not None and prod(grid) < source.shape("pos_embed")[-2] - class_tokens
+        else "",
     )
+
+
+def _check_module(facts: Facts) -> None:
+    """Raises CheckpointError unless a person says that vit.py is meant."""
+    why = (
+        "vit.ViT and ats_vit.ViT of vit-pytorch have the same tensors, and the second leaves out tokens, which is not "
+        "supported: give the module, as in this example"
+    )
+    (module,) = facts.need({"architecture": "vit"}, why=why)
+    if module != "vit":
+        raise CheckpointError(f"--set architecture={module}: of modules with these tensors, vit is supported")
 
 
 def _grid(source: Source, facts: Facts, patch: int, class_tokens: int) -> Grid:
@@ -112,7 +140,7 @@ def _grid(source: Source, facts: Facts, patch: int, class_tokens: int) -> Grid:
     """
     given = None
     if "image_size" in facts.overrides:
-        given = grid_of(facts.resolve("image_size", (224, 224), ""), patch)
+        given = grid_of(facts.resolve("image_size", (224, 224), Origin.read("")), patch)
     whole = square_grid(source.shape("pos_embed")[-2], [class_tokens], usual=given)
     return given if given and max(given) == max(whole) else whole
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
 from model.checkpoints.recipe import resolve_recipe, squashed
@@ -83,6 +83,7 @@ def recognises(source: Source) -> bool:
 
 def describe(source: Source, facts: Facts) -> Description:
     stated = _stated(source)
+    facts.network = Origin.stated(CONFIG)
     norm = "fc_norm." if stated["final_ln_after_pool"] else "norm."
     source.rename([*NAMES, (r"^ln_post\.", norm)], dropping=OTHERS)
     size = pair(stated["image_size"])
@@ -98,13 +99,15 @@ def describe(source: Source, facts: Facts) -> Description:
             width=stated["width"],
             depth=stated["layers"],
             mlp_dim=int(stated["width"] * stated["mlp_ratio"]),
-            heads=facts.resolve("heads", heads, CONFIG),
+            heads=facts.resolve("heads", heads, Origin.stated(CONFIG)),
             num_classes=0,
             patch_bias=False,
             norm_pre=not stated["no_ln_pre"],
-            norm_eps=facts.resolve("norm_eps", eps, CONFIG),
+            norm_eps=facts.resolve("norm_eps", eps, Origin.stated(CONFIG)),
             layer_scale=stated["ls_init_value"] is not None,
-            activation=facts.resolve("activation", _activation(source, stated["act_kwargs"] or {}), CONFIG),
+            activation=facts.resolve(
+                "activation", _activation(source, stated["act_kwargs"] or {}), Origin.stated(CONFIG)
+            ),
             final_norm="after_pool" if stated["final_ln_after_pool"] else "before_pool",
             pool=POOLS[stated["pool_type"]],
             representation_size=source.shape("pre_logits.weight")[1],
@@ -133,7 +136,7 @@ def preprocessing(source: Source, facts: Facts, size: tuple[int, int]) -> Prepro
     recipe = replace(
         squashed(size, kind, mean=mean, std=std), resize_mode=mode, crop="center" if mode == "shortest" else "none"
     )
-    return resolve_recipe(facts, recipe, CONFIG)
+    return resolve_recipe(facts, recipe, Origin.stated(CONFIG))
 
 
 def vision_cfg(source: Source) -> dict[str, Any]:

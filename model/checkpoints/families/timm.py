@@ -9,9 +9,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts
-from model.checkpoints.families import dinov3
+from model.checkpoints.families import dinov3, facebook
 from model.checkpoints.families.huggingface_head import score_of
 from model.checkpoints.families.openclip import CONFIG, OTHERS, vision_cfg
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
@@ -24,7 +24,7 @@ from model.checkpoints.families.timm_likeness import need_architecture
 from model.checkpoints.families.timm_network import final_norm, network
 from model.checkpoints.families.timm_preprocessing import preprocessing
 from model.checkpoints.imagenet import names_of
-from model.checkpoints.labels import by_index
+from model.checkpoints.label_files import by_index
 from model.checkpoints.source import Source
 from model.checkpoints.tensors import NOTHING, pair
 
@@ -73,7 +73,7 @@ def describe(source: Source, facts: Facts) -> Description:
             "this is an image tower of OpenAI or OpenCLIP under names that are not supported: take the model's folder "
             "for transformers, or open_clip_model.safetensors with its open_clip_config.json"
         )
-    config, tower = _described(source), _is_tower(source)
+    config, tower, other = _described(source), _is_tower(source), facebook.member_of(source)
     if dinov3.is_original(source):  # timm's filter takes them too (models/eva.py)
         source.rename(dinov3.NAMES, dropping=dinov3.TRAINING_ONLY)
     # timm drops this layer of its published weights (checkpoint_filter_fn), whose heads are zeros; a head that was
@@ -84,12 +84,13 @@ def describe(source: Source, facts: Facts) -> Description:
     stated = config.get("pretrained_cfg", config)  # the legacy form has one level (_parse_model_cfg)
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
-        named = facts.resolve("architecture", config["architecture"], origin)
+        named = facts.resolve("architecture", config["architecture"], Origin.stated(origin))
     elif is_known(source.architecture):
-        named = facts.resolve("architecture", source.architecture, "arch in the file")
+        named = facts.resolve("architecture", source.architecture, Origin.stated("arch in the file"))
     else:
-        named = need_architecture(source, facts)
+        named = need_architecture(source, facts, other=other.name if other else "")
     architecture, tag = find(named)
+    facts.network = facts.origins["architecture"]._replace(where=f"timm's {architecture.name}")
     tag = tag or stated.get("tag")
     trained = named == source.architecture  # by a script: a tag says what it began with, not which classes it has
 
@@ -101,7 +102,7 @@ def describe(source: Source, facts: Facts) -> Description:
     labels, wordnet, problem = _labels(config, stated, num_classes)
     projects = not tower and not labels and not problem and not trained and _is_projection(architecture, tag, outputs)
     if projects:  # a person who has fine-tuned it to as many classes can say so
-        projects = facts.resolve("projection", projects, f"the published head of {architecture.name}")
+        projects = facts.resolve("projection", projects, Origin.guessed(f"the published head of {architecture.name}"))
     projected = None if hidden else _projection(source) or (outputs if projects or tower else 0) or None
     num_classes = 0 if projected else num_classes
     changes = stated_arguments(source, config)
@@ -115,7 +116,8 @@ def describe(source: Source, facts: Facts) -> Description:
     if tower and source.json(CONFIG):
         recipe = openclip_preprocessing(source, facts, size)
     else:
-        recipe = preprocessing(facts, size, stated, published, arguments=source.arguments)
+        by_tag = facts.network if began in architecture.tags else Origin.guessed("")
+        recipe = preprocessing(facts, size, stated, published, arguments=source.arguments, by_tag=by_tag)
     if "image_size" not in facts.overrides:
         recipe = in_whole_patches(recipe, architecture)
     vit = replace(
@@ -126,7 +128,9 @@ def describe(source: Source, facts: Facts) -> Description:
     )
     check_layers(source, architecture)
     return Description(
-        name=facts.resolve("name", ".".join(filter(None, (architecture.name, tag))), "architecture and tag"),
+        name=facts.resolve(
+            "name", ".".join(filter(None, (architecture.name, tag))), Origin.read("architecture and tag")
+        ),
         family=FAMILY,
         architecture=architecture.name,
         config=vit,
@@ -200,10 +204,10 @@ def _changed(
     if "global_pool" not in changes and {implied, final_norm(changed)} == {"before_pool", "after_pool"}:
         why = f"with {norms[0]} the pool is not that of {architecture.name}: give it, as in this example"
         (known["global_pool"],) = facts.need({"global_pool": "avg" if norms == ["fc_norm"] else "token"}, why=why)
-    origin = origin if "global_pool" in stated else architecture.name
-    changes["global_pool"] = facts.resolve("global_pool", known["global_pool"], origin)
+    pool_origin = Origin.stated(origin) if "global_pool" in stated else facts.network
+    changes["global_pool"] = facts.resolve("global_pool", known["global_pool"], pool_origin)
     for name in facts.overrides.keys() & known.keys() - {"img_size", "global_pool"}:
-        changes[name] = facts.resolve(name, known[name], architecture.name)
+        changes[name] = facts.resolve(name, known[name], facts.network)
     return with_arguments(architecture, changes)
 
 
@@ -229,6 +233,8 @@ def _labels(
     """
     names = config.get("label_names") or stated.get("label_names") or stated.get("labels") or ()
     words = config.get("label_descriptions") or stated.get("label_descriptions") or {}
+    if not isinstance(words, dict):
+        return (), (), f"config.json's label_descriptions are {type(words).__name__}, not an object of names and texts"
     if isinstance(names, dict):
         names = {str(i): f"class {i}" for i in range(num_classes)} | names
     try:

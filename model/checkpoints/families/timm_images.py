@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.openclip import CONFIG
 from model.checkpoints.families.timm_architectures import Architecture
@@ -56,21 +56,24 @@ def image_size(
     if not (architecture.arguments.get("dynamic_img_size") or stated.get("fixed_input_size")):
         _check_size(facts, architecture, given or of_config, built=built)
     if built is not None and not architecture.arguments.get("dynamic_img_size"):
-        size, origin = built, "config.json" if source.config else CONFIG if config else "args in the file"
+        size, origin = (
+            built,
+            Origin.stated("config.json" if source.config else CONFIG if config else "args in the file"),
+        )
     elif given:
-        size, origin = given, "args in the file"
+        size, origin = given, Origin.stated("args in the file")
     elif of_config:
-        size, origin = of_config, "config.json"
+        size, origin = of_config, Origin.stated("config.json")
     else:
         tag, recipe = next(iter(published.items()))
-        size, origin = recipe["input_size"][1:], f"timm, {tag}"
+        size, origin = recipe["input_size"][1:], Origin.guessed(f"timm, {tag}")
         side = patch_side(architecture) or 1
         covered = (size[0] - size[0] % side, size[1] - size[1] % side)
         usual = network(architecture, image_size=covered, num_classes=1)
         by_hand = "image_size" in facts.overrides  # then a table that is not square may fit
         grid = None if by_hand else grid_of_file(source, architecture, usual)
         if grid is not None and grid != usual.grid:
-            size, origin = [side * usual.patch_size for side in grid], "number of positions"
+            size, origin = [side * usual.patch_size for side in grid], Origin.read("number of positions")
     return facts.resolve("image_size", pair(size), origin)
 
 

@@ -6,8 +6,8 @@ Not all shows. Networks that differ in the number of heads, in the activation or
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
-from model.checkpoints.checkpoint import CheckpointError, first_few
-from model.checkpoints.facts import MISSING, Facts
+from model.checkpoints.checkpoint import CheckpointError, Origin, first_few
+from model.checkpoints.facts import BY_HAND, MISSING, Facts
 from model.checkpoints.families.timm_architectures import Architecture, find, table
 from model.checkpoints.families.timm_network import network, patch_side
 from model.checkpoints.source import Source
@@ -25,43 +25,44 @@ class Candidate(NamedTuple):
     grid: tuple[int, int]
 
 
-def need_architecture(source: Source, facts: Facts) -> str:
+def need_architecture(source: Source, facts: Facts, *, other: str) -> str:
     """The architecture that a person has set. Where there is none, `facts` gets what the tensors show, and the names of
-    the networks that fit them. The names of `source` are ours.
+    the networks that fit them, with that of facebookresearch, `other`, if there is one. The names of `source` are ours.
     """
     shown = _shown(source)
     doubt = doubt_of_heads(source, shown["width"])
     if "architecture" in facts.overrides:
         if doubt:
             facts.need({"num_heads": max(shown["width"] // 64, 1)}, why=doubt)
-        return facts.resolve("architecture", "", "")
+        return facts.resolve("architecture", "", BY_HAND)
     alike = _alike(source, shown)
     fits = [one for one in alike if one.shows == shown]
     heads = {one.config.heads for one in fits}
     facts.seen = {
-        "family": ("timm", "names of the tensors"),
+        "family": ("timm", Origin.guessed("names of the tensors")),
         "architecture": ("?", MISSING),
-        **{name: (shown[name], "shapes of the tensors") for name in (*SIZES, "registers")},
-        **({"heads": (heads.pop(), "all networks that fit")} if len(heads) == 1 and not doubt else {}),
-        "grid": ("{} x {}".format(*_grid(source, shown) or ("?", "?")), "number of positions"),
-        "classes": (_outputs(source), "rows of the head"),
-        "fits": (_named(fits) or "no network of timm", "timm " + table()["timm"]),
+        **{name: (shown[name], Origin.read("shapes of the tensors")) for name in (*SIZES, "registers")},
+        **({"heads": (heads.pop(), Origin.guessed("all networks that fit"))} if len(heads) == 1 and not doubt else {}),
+        "grid": ("{} x {}".format(*_grid(source, shown) or ("?", "?")), Origin.read("number of positions")),
+        "classes": (_outputs(source), Origin.read("rows of the head")),
+        "fits": (_named(fits) or "no network of timm", Origin.read("timm " + table()["timm"])),
     }
     examples: dict[str, Any] = {"architecture": (fits or alike)[0].architecture.name if alike else "NAME"}
-    if fits:
-        recipes = {str(recipe) for one in fits for _, recipe in one.architecture.tags.values()}
-        differ = " Their preprocessing differs, and nothing in the file tells them apart." if len(recipes) > 1 else ""
-        why = (
-            f"the file does not say architecture. timm networks that fit: {_named(fits)}.{differ} Give the one that "
-            "the training began with, as in this example"
-        )
-    else:
-        why = (
-            "the file does not say architecture, and no network of timm fits its tensors. Give that which it was made "
-            "from, and the arguments that were changed, as in this example, whose number of heads is a guess"
-        )
+    if not fits:
         examples |= _arguments(shown, alike[0]) if alike else {}
-    facts.need(examples, why=why)
+    if other and other.lower()[:3] in source.file.name.lower():
+        examples = {"architecture": other}
+    recipes = {str(recipe) for one in fits for _, recipe in one.architecture.tags.values()}
+    why = " ".join(
+        ["the file does not say architecture."]
+        + [f"timm networks that fit: {_named(fits)}." if fits else "No network of timm fits its tensors."]
+        + [f"facebookresearch's {other} fits too: --set architecture={other}."] * bool(other)
+        + ["Their preprocessing differs, and nothing in the file tells them apart."] * (len(recipes) > 1)
+        + ["Give the one that the training began with"]
+        + ["and the arguments that were changed"] * (not fits)
+    )
+    guess = ", whose number of heads is a guess" if "num_heads" in examples else ""
+    facts.need(examples, why=f"{why}, as in this example{guess}")
     raise CheckpointError(*facts.missing)  # all else depends on it
 
 

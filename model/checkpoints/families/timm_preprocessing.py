@@ -7,11 +7,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.checkpoint import CheckpointError, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import table
-from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD, checked
-from model.preprocessing import Preprocessing
+from model.checkpoints.recipe import checked
+from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
 RESIZE_MODES = {"center": "shortest", "squash": "squash"}
 # timm's, for what a pretrained_cfg leaves out (models/_pretrained.py).
@@ -32,18 +32,23 @@ def preprocessing(
     published: dict[str, dict[str, Any]],
     *,
     arguments: Mapping[str, Any],
+    by_tag: Origin,
 ) -> Preprocessing:
     """The recipe for an input of `size`. `arguments` are those of train.py, which go before what is published, as in
-    `resolve_data_config` of timm's data/config.py. Raises CheckpointError if it is ambiguous or not supported.
+    `resolve_data_config` of timm's data/config.py; `by_tag` is the origin of the published one.
+
+    Raises CheckpointError if it is ambiguous or not supported.
     """
 
-    def value_of(fact: str, name: str) -> tuple[Any, str]:
+    def value_of(fact: str, name: str) -> tuple[Any, Origin]:
         if arguments.get(name):  # not given: None, or an empty interpolation
-            return arguments[name], "args in the file"
+            return arguments[name], Origin.stated("args in the file")
         if stated.get(name):  # 0 is not given either
-            return stated[name], "config.json"
+            return stated[name], Origin.stated("config.json")
         if stated.keys() & {*table()["pretrained_cfg"]} - OF_ROOT:
-            return DEFAULTS[name], "timm's default"
+            return DEFAULTS[name], Origin.stated("timm's default")
+        if said := facts.said_of(name):
+            return said.value, Origin.stated(said.where)
         values = {tag: recipe[name] for tag, recipe in published.items()}
         first = next(iter(values.values()))
         if any(value != first for value in values.values()) and fact not in facts.overrides:
@@ -51,7 +56,7 @@ def preprocessing(
                 f"{name} depends on where the weights come from: give --set architecture= with one of "
                 f"{', '.join(values)}, or --set {fact}= with that of the training"
             )
-        return first, f"timm, {' and '.join(values)}"
+        return first, by_tag._replace(where=f"timm, {' and '.join(values)}")
 
     crop_pct, crop_origin = value_of("resize_size", "crop_pct")
     crop_mode, mode_origin = value_of("resize_mode", "crop_mode")
@@ -64,18 +69,20 @@ def preprocessing(
     recipe = Preprocessing(
         size=size,
         resize_mode=mode,
-        resize_size=facts.resolve("resize_size", scaled, f"{crop_origin}: crop_pct {crop_pct}"),
-        crop=facts.resolve("crop", "center", "timm"),
+        resize_size=facts.resolve(
+            "resize_size", scaled, crop_origin._replace(where=f"{crop_origin.where}: crop_pct {crop_pct}")
+        ),
+        crop=facts.resolve("crop", "center", mode_origin),
         interpolation=facts.resolve("interpolation", *value_of("interpolation", "interpolation")),
         mean=_channels(facts, "mean", *value_of("mean", "mean")),
         std=_channels(facts, "std", *value_of("std", "std")),
     )
-    return checked(recipe)
+    return checked(recipe, facts)
 
 
-def _channels(facts: Facts, name: str, values: float | Sequence[float], origin: str) -> tuple[float, float, float]:
+def _channels(facts: Facts, name: str, values: float | Sequence[float], origin: Origin) -> tuple[float, float, float]:
     each = values if isinstance(values, Sequence) else [values]
     if len(each) not in (1, 3):  # timm takes one for all too
-        raise CheckpointError(f"{name} has {len(each)} numbers ({origin}): supported are red, green and blue")
+        raise CheckpointError(f"{name} has {len(each)} numbers ({origin.where}): supported are red, green and blue")
     red, green, blue = map(float, each if len(each) == 3 else [*each] * 3)
     return facts.resolve(name, (red, green, blue), origin)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
 from model.checkpoints.source import Source
@@ -59,6 +59,7 @@ def recognises(source: Source) -> bool:
 def describe(source: Source, facts: Facts) -> Description:
     if "conv_proj.conv_last.weight" in source:
         raise CheckpointError("a stem of convolutions (conv_stem_configs, arXiv 2106.14881) is not supported")
+    facts.network = Origin.guessed("torchvision's VisionTransformer")
     source.rename(NAMES)
     width, _, patch, _ = source.shape("patch_embed.proj.weight")
     depth = source.count(r"blocks\.(\d+)\.")
@@ -77,7 +78,7 @@ def describe(source: Source, facts: Facts) -> Description:
             heads=resolve_heads(facts, heads, f"torchvision's {architecture}", width=width),
             num_classes=source.shape("head.weight")[0] if "head.weight" in source else 0,
             position_resize="bicubic_corners",
-            norm_eps=facts.resolve("norm_eps", 1e-6, "torchvision's VisionTransformer"),
+            norm_eps=facts.resolve("norm_eps", 1e-6, facts.network),
             representation_size=source.shape("pre_logits.weight")[0] if "pre_logits.weight" in source else None,
         ),
         grid=grid,
@@ -100,7 +101,7 @@ def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[s
     if (crop := arguments.get("val_crop_size") or side) != side:
         raise CheckpointError(f"args in the file say val_crop_size {crop}, the table of positions is for {side} pixels")
     stated = {name: arguments[name] for name in sorted(STATED) if arguments.get(name)}
-    origin, published = "args in the file", dict[str, Any]()
+    origin, published = Origin.stated("args in the file"), dict[str, Any]()
     if len(stated) < 2 and (architecture, side) not in WEIGHTS:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the training's transform"
         usual = imagenet(side, resized=round(side * 256 / 224), interpolation="bilinear")
@@ -108,7 +109,7 @@ def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[s
     if len(stated) < 2:
         entry, resized, interpolation = WEIGHTS[architecture, side]
         published = {"val_resize_size": resized, "interpolation": interpolation}
-        origin = " and ".join([origin] * len(stated) + [f"torchvision's {entry}"])
+        origin = Origin.guessed(" and ".join([origin.where] * len(stated) + [f"torchvision's {entry}"]))
     found = {**published, **stated}
     recipe = imagenet(side, resized=found["val_resize_size"], interpolation=found["interpolation"])
     return resolve_recipe(facts, recipe, origin)

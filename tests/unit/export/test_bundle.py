@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -9,17 +10,20 @@ import pytest
 import torch
 
 from app.bundle import load_bundle
+from app.inference.familiarity import open_familiarity
 from app.inference.openvino import ov as openvino
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
 from export.graphs import MAPS
-from export.images import reference_pixels
+from export.image_spec import image_spec
+from export.images import Images, reference_pixels
 from export.parity import ParityError
 from model.checkpoints import load_checkpoint
 from model.config import ViTConfig
 from tests.golden.test_checkpoints import describe
 from tests.integration.test_families import CLASSIFYING, EMBEDDING
 from tests.support.engines import ARRANGEMENTS, engine_of, model_of
+from tests.support.familiar import knowing
 from tests.support.switches import JOINED, SWITCHES
 from tests.support.toy import toy_checkpoint
 
@@ -92,6 +96,27 @@ def test_lower_precision_is_measured_instead(switched, precision):
         assert {engine_of(folder, kind).computes_in for kind in ("openvino", "onnxruntime")} == {"fp32"}
     explain = engine.run("explain", np.zeros((2, 24, 40, 3), np.uint8))
     assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
+
+
+@pytest.mark.parametrize(("precision", "source"), [("fp16", "fit"), ("int8", "folder")])
+def test_a_bundle_knows_what_its_checkpoint_has_learned_or_the_images_of_a_folder(tmp_path, precision, source):
+    checkpoint, spec = knowing(toy_checkpoint(depth=1)), image_spec(toy_checkpoint().preprocessing)
+    pixels = reference_pixels(spec, 60)
+    files = tuple(Path(f"{number}.png") for number in range(60))
+    given = Images(source="folder", ranges=pixels[:12], judged=pixels[12:], labels=None, files=files)
+    out = tmp_path / "bundle"
+    manifest = write_bundle(
+        checkpoint, out, replace=False, precision=precision, images=given if source == "folder" else None
+    )
+    familiarity = manifest.familiarity
+    assert (familiarity.held_out, familiarity.source) == (48, source)
+    assert load_bundle(out).manifest == manifest
+    engine, known = engine_of(out), open_familiarity(load_bundle(out))
+    outputs = engine.run("classify", pixels)
+    rows = [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
+    assert np.mean([known.of(row) for row in rows]) > 0.4  # most of them are known
+    model_of(out, engine).warm_up()  # the known answer has `unlike` too
+    assert "unlike" in manifest.known_answer.sums
 
 
 def test_without_instructions_for_it_a_bundle_in_bf16_is_computed_in_float32(switched, monkeypatch):

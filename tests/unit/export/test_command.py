@@ -1,5 +1,6 @@
 """export/command.py: what a person types, and what it says."""
 
+import re
 from contextlib import redirect_stdout
 from dataclasses import replace
 from io import StringIO
@@ -12,17 +13,19 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from app.bundle import Agreement, load_bundle
+from app.bundle import Agreement, Fact, load_bundle
 from app.inference.openvino import OpenVinoEngine
 from app.settings import DEMO_BUNDLE
 from export.command import main
 from export.messages import BY_MAKE
 from export.other_engine import OPENVINO
-from export.summary import by_hand, measured
+from export.summary import measured
+from model.checkpoints.describe import sources
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
+from model.checkpoints.load import describe_checkpoint
 from tests.golden.test_checkpoints import CASES, describe, overrides_of, path_of
-from tests.support.altered import altered, google_file, stated, training_file
+from tests.support.altered import GOLDEN, altered, google_file, stated, training_file
 from tests.support.toy import toy_checkpoint
 
 
@@ -56,8 +59,9 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert "\nLeft out, as training leaves it beside weights: criterion.weight.\n" in message
     assert "\nLeft out by hand: projector.*.\n" in message
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
-    given = "Set by hand, not checked against anything: image_size=32,48."
-    assert message.endswith(f"\n{given}\nNext: make serve BUNDLE={out}\n")
+    assert "\nby hand: image_size=32,48\nstated: " in message
+    assert manifest.facts["image_size"] == Fact(value=[32, 48], source="by hand", where="set by hand")
+    assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
 
 
 def test_export_says_where_the_labels_came_from_and_last_what_is_slow(tmp_path, capsys, monkeypatch, already_traced):
@@ -72,13 +76,13 @@ def test_export_says_where_the_labels_came_from_and_last_what_is_slow(tmp_path, 
     assert following.startswith("Next: ")
 
 
-def test_the_last_lines_name_what_was_set_by_hand_and_is_not_known_to_be_right():
-    manifest = load_bundle(DEMO_BUNDLE).manifest
-    facts = {"name": "mine", "score": "sigmoid", "std": "1,1,1", "crop": "none", "heads": "12"}
-    assert by_hand(manifest.model_copy(update={"overrides": facts})) == (
-        "Set by hand, not checked against anything: preprocessing (crop=none, std=1,1,1), score=sigmoid, heads=12."
-    )
-    assert by_hand(manifest.model_copy(update={"overrides": {"name": "mine"}})) == ""
+def test_facts_are_told_by_their_source_guesses_first():
+    """A family that is known by the names of tensors alone is a guess, and so is what follows from it."""
+    description = describe_checkpoint(GOLDEN / "torchvision-vit/checkpoint.pth", overrides=stated("torchvision-vit"))
+    guesses, by_hand, read = re.split(r"\n(?! )", sources(description))
+    assert re.match(r"guessed: .*norm_eps=1e-06.*\(torchvision's\n  VisionTransformer\)", guesses, re.DOTALL)
+    assert re.match(r"by hand: .*heads=3", by_hand, re.DOTALL)
+    assert re.match(r"read: .*width=24", read, re.DOTALL)
 
 
 def options(facts: dict[str, str]) -> list[str]:
@@ -117,7 +121,7 @@ def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, mo
 def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
     path = training_file("vit_tiny_patch16_224.augreg_in21k")(tmp_path, 5)
     sizes = {name: value for name, value in stated("timm-lone").items() if name != "architecture"}
-    main(["inspect", str(path), *options(sizes)])
+    main(["inspect", str(path), *options(sizes | {"init_values": "1"})])
     found = facts(capsys)
     assert found["weights"] == "state_dict_ema; the file has state_dict too"
     assert found["architecture"].endswith("arch in the file")

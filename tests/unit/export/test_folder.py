@@ -40,6 +40,7 @@ def test_images_are_split_and_each_is_used_once(tmp_path):
     assert sorted(ranges + judged) == list(range(40))
     assert ranges != sorted(ranges)
     assert read(tmp_path) == (ranges, judged, labels)
+    assert read_folder(tmp_path, CHECKPOINT).seen == pytest.approx(0.625)
 
 
 @pytest.mark.parametrize(
@@ -104,16 +105,35 @@ def test_numbered_folders_have_labels_in_every_order_that_classes_may_have(tmp_p
     ("names", "reason"),
     [
         (("data/a", "data/b"), ": data. Those in data are: give --pictures {}/data"),
-        (("train/a", "val/a"), ": train, val. Those in train are: give --pictures {}/train"),
         (("holiday", "work/a/c"), ": holiday, work. Those in work are: give --pictures {}/work"),
         (("holiday", "work"), ": holiday, work"),
+        (("train", "test"), ": test, train"),
+        (("test1", "val/a"), ": test1, val. Those in val are: give --pictures {}/val"),
         (("",), None),
     ],
 )
-def test_the_reason_why_there_are_no_labels(tmp_path, names, reason):
+def test_the_reason_why_there_are_no_labels(tmp_path, capsys, names, reason):
     fill(tmp_path, ENOUGH, names=names)
     expected = reason and f"no folder in {tmp_path} is called by a label of the model{reason}".format(tmp_path)
     assert read_folder(tmp_path, CHECKPOINT).unlabelled == (expected or "")
+    assert (expected or "") in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "judged", "others"),
+    [
+        (("train/a", "val/a", "val/b", "test/b"), "val", ", and not test, train"),
+        (("Training/a", "test/a"), "test", ", and not Training"),
+        (("train/a", "train/b"), "train", ""),
+    ],
+)
+def test_of_a_data_set_in_parts_the_held_out_images_are_read(tmp_path, capsys, names, judged, others):
+    fill(tmp_path, 4 * ENOUGH, names=names)
+    levels = [level for level in range(4 * ENOUGH) if names[level % len(names)].startswith(judged)]
+    ranges, found, labels = read(tmp_path)
+    assert sorted(ranges + found) == levels
+    assert labels == ["ab".index(names[level % len(names)][-1]) for level in found]
+    assert f"--pictures {tmp_path}: {judged} is read{others}\n" in capsys.readouterr().err
 
 
 def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):

@@ -16,6 +16,7 @@ from export.parity import max_differences
 from export.precision import QuantisedLinear, model_for
 from export.reference import reference
 from tests.golden.test_checkpoints import FOLDER
+from tests.support.familiar import knowing
 from tests.support.operators import operators_in_torch
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
@@ -71,7 +72,7 @@ def test_shapes_are_not_computed_at_run_time(oblong_bundle, name, expected):
 @pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-4), ("fp16", 0.01), ("int8", 0.2)])
 @pytest.mark.parametrize("changes", [*SWITCHES.values(), {"num_classes": 0}], ids=[*SWITCHES, "no head"])
 def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
-    toy = replace(toy_checkpoint(**changes), temperature=2.0)
+    toy = replace(knowing(toy_checkpoint(**changes)), temperature=2.0)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 24, 40, 3), dtype=np.uint8)
     model = model_for(toy, precision, pixels)
     graph = ExplainGraph(replace(toy, model=model), precision)

@@ -7,6 +7,7 @@ from export.image_spec import image_spec
 from export.images import reference_pixels
 from export.parity import ParityError, check_parity
 from export.reference import reference
+from tests.support.familiar import knowing
 from tests.support.toy import toy_checkpoint
 
 LOGITS = ("logits", "evidence", "evidence_heads", "evidence_rest")
@@ -26,12 +27,13 @@ class Off:
         outputs = reference(self.checkpoint, images, classes)
         if self.lean_alone and graph != "classify":
             return outputs
-        given = ("logits", "embedding") if graph == "classify" else tuple(outputs)
+        lean = [name for name in ("logits", "embedding", "unlike") if name in outputs]
+        given = lean if graph == "classify" else outputs
         return {name: outputs[name] * self.factor if name in self.scaled else outputs[name] for name in given}
 
 
 def check(precision, factor, *, lean_alone=False, scaled=LOGITS):
-    checkpoint = toy_checkpoint()
+    checkpoint = knowing(toy_checkpoint())
     engine = Off(checkpoint, factor, lean_alone=lean_alone, scaled=scaled)
     return check_parity(checkpoint, engine, precision)
 
@@ -59,7 +61,7 @@ def test_a_difference_beyond_tolerance_is_refused(precision, factor):
     [
         *((factor, {"lean_alone": True}, "logits") for factor in (1.001, np.nan)),
         *((1.001, {"scaled": (output,)}, output.split("_")[0]) for output in ("evidence_rest", "evidence_heads")),
-        *((1.001, {"scaled": (output,)}, output) for output in ("distance", "lens")),
+        *((1.001, {"scaled": (output,)}, output) for output in ("unlike", "distance", "lens")),
     ],
 )
 def test_a_lean_graph_or_an_output_that_is_wrong_alone_is_refused(factor, wrong, quantity):

@@ -26,7 +26,7 @@ REFUSED = [
     ("--checkpoint {toy} --out / --replace", "not exported: --out /: give the name of a folder to write"),
     ("{export} --labels none.txt", "not exported: none.txt cannot be read as labels: No such"),
     ("{export} --labels {tmp}/bytes", "not exported: {tmp}/bytes cannot be read as labels: it"),
-    ("{export} --labels {tmp}", "not exported: {tmp} cannot be read as labels: Is a directory"),
+    ("{export} --labels {tmp}", "not exported: {tmp} cannot be read as labels: it is not a file"),
     ("{export} --labels none --prompt cat", 'not exported: --prompt "cat" has no {{}} in place'),
     ("{export} --prompt {{}}", "not exported: --prompt TEXT is for CLIP and SigLIP, and needs "),
     ("{export} --pictures {tmp}/no", "not exported: --pictures {tmp}/no: this does not exist"),

@@ -16,7 +16,7 @@ def engine(request) -> Engine:
 
 def test_the_lean_graph_gives_what_the_explaining_one_gives(engine, images):
     lean, explained = engine.run("classify", images), engine.run("explain", images)
-    assert lean.keys() == {"logits", "embedding"}
+    assert lean.keys() == {"logits", "embedding", "unlike"}
     for name, rows in lean.items():
         assert rows == pytest.approx(explained[name], abs=1e-4), name
 

@@ -12,7 +12,7 @@ from tests.support.engines import engine_of
 
 ANSWER = load_bundle(DEMO_BUNDLE).manifest.known_answer
 BATCH = 3
-EXPLAINED = ("attention", "rollout", "evidence", "evidence_heads", "evidence_rest", "distance", "lens")
+EXPLAINED = ("unlike", "attention", "rollout", "evidence", "evidence_heads", "evidence_rest", "distance", "lens")
 
 
 @pytest.fixture(scope="module")

@@ -87,6 +87,15 @@ def test_no_client_can_start_a_line(formatter, text):
         assert all(line.startswith("    ") for line in rest)
 
 
+def test_no_warning_repeats_what_a_client_sent(caplog, monkeypatch):
+    monkeypatch.setattr(logs, "QueueListener", Mock())
+    logs.configure("text", "info")
+    fields = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "any text", "baggage": "any text"}
+    for reader in (TraceContextTextMapPropagator(), W3CBaggagePropagator()):
+        reader.extract(fields)
+    assert caplog.records == []
+
+
 def test_lines_that_nothing_reads_are_dropped_and_counted(monkeypatch):
     monkeypatch.setattr(logs, "MAX_WAITING", 2)
     handler, logger = DroppingHandler(SimpleQueue()), logging.Logger("test")
@@ -114,12 +123,3 @@ def test_a_log_that_nothing_reads_holds_up_nobody_and_is_written_once_something_
         assert process.stdout.readline() == b"logged\n"
         assert len(process.stderr.readlines()) == 9_000
     assert process.returncode == 0
-
-
-def test_no_warning_repeats_what_a_client_sent(caplog, monkeypatch):
-    monkeypatch.setattr(logs, "QueueListener", Mock())
-    logs.configure("text", "info")
-    fields = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "any text", "baggage": "any text"}
-    for reader in (TraceContextTextMapPropagator(), W3CBaggagePropagator()):
-        reader.extract(fields)
-    assert caplog.records == []

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from app.images.preprocess import preprocess
@@ -16,7 +17,7 @@ LARGE = spec_of((28, 36), (32, 41))
 
 def read(folder, train, held_out=None, *, learned=SMALL, judged=SMALL):
     images = split(Listing(train=tuple(train), held_out=held_out and tuple(held_out)))
-    return read_dataset(images, seed=0, train=learned, held_out=judged, folder=folder)
+    return read_dataset(images, seed=0, train=learned, held_out=judged, folder=folder, features=None)
 
 
 def picture(folder, number, label, **options):
@@ -108,3 +109,27 @@ def test_a_full_disk_is_an_error(tmp_path):
     (tmp_path / "train.pixels").symlink_to("/dev/full")
     with pytest.raises(OSError, match="No space left on device"):
         read(tmp_path, images[:2], images[2:])
+
+
+def test_near_copies_are_of_one_group_and_on_one_side_by_features_and_by_names(tmp_path):
+    images = [picture(tmp_path, n, "ab"[n // 20])[0] for n in range(40)]
+    images += [
+        image._replace(file=image.file.rename(tmp_path / f"c_png.rf.{n}.png"))
+        for n, image in enumerate(picture(tmp_path, n, "b")[0] for n in range(40, 43))
+    ]
+    once = split(Listing(train=tuple(images), held_out=None))
+    drawn = torch.randn(43, 16, generator=torch.Generator().manual_seed(0))
+    drawn[1:20:2] = drawn[:20:2]  # each image of a is twice there
+    found = read_dataset(once, seed=0, train=SMALL, held_out=SMALL, folder=tmp_path, features=lambda _: drawn)
+    groups = {}
+    for part in (found.train, found.held_out):
+        assert torch.equal(part.samples.features, drawn[[images_of(once).index(file) for file in part.files]])
+        groups |= dict(zip(part.files, part.samples.groups.tolist(), strict=True))
+    ordered = [groups[file] for file in images_of(once)]
+    assert ordered[:20:2] == ordered[1:20:2]
+    assert len({*ordered}) == 10 + 20 + 1
+    assert not {*found.train.samples.groups.tolist()} & {*found.held_out.samples.groups.tolist()}
+
+
+def images_of(once):
+    return [image.file for image in once.train]

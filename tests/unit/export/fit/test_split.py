@@ -24,10 +24,10 @@ def named(images):
     return sorted(image.file.name for image in images)
 
 
-def chosen(images, seed=0):
+def chosen(images, seed=0, groups=None):
     """The division of images of which none is broken: to learn from, and held out."""
     unique = split(Listing(train=tuple(images), held_out=None)).train
-    held_out = choose(unique, seed=seed)
+    held_out = choose(unique, groups or range(len(unique)), seed=seed)
     return [[image for image in unique if (image.digest in held_out) == side] for side in (False, True)]
 
 
@@ -52,17 +52,17 @@ def test_the_held_out_images_depend_on_bytes_and_seed_alone(tmp_path):
     assert {image.file.read_bytes() for image in chosen(images, seed=1)[1]} != held_out
 
 
-def test_changed_copies_of_one_image_are_on_one_side(tmp_path):
-    """Roboflow calls them so."""
+def test_a_group_is_on_one_side(tmp_path):
     images = [
-        Labelled(image.file.rename(tmp_path / f"{label}{n // 3}_jpg.rf.{n}.jpg"), label)
-        for label in "ab"
-        for n, image in enumerate(files(tmp_path, [b"%s %d" % (label.encode(), n) for n in range(90)], label))
+        image for label in "ab" for image in files(tmp_path, [b"%s %d" % (label.encode(), n) for n in range(30)], label)
     ]
-    of_side = [{image.file.name.partition(".rf.")[0] for image in side} for side in chosen(images)]
-    assert [len(side) for side in of_side] == [54, 6]
+    groups = [number // 3 for number in range(60)]
+    train, held_out = chosen(images, groups=groups)
+    of_side = [{groups[images.index(Labelled(*image[:2]))] for image in side} for side in (train, held_out)]
+    assert [len(side) for side in of_side] == [18, 2]
     assert not of_side[0] & of_side[1]
-    assert chosen(images[:3])[1] == []  # something has to be learned from
+    assert chosen(images[:3], groups=[0, 0, 0])[1] == []  # something has to be learned from
+    assert len(chosen(images[:9], groups=[0] * 6 + [1] * 3)[1]) == 3
 
 
 def test_a_held_out_image_is_not_learned_from(tmp_path):
@@ -108,5 +108,6 @@ def test_every_file_is_accounted_for_and_no_image_is_on_both_sides(tmp_path_fact
     assert sorted(used + others) == sorted(image.file for image in images)
     assert len({file.read_bytes() for file in used}) == len(used)
     if not held_out:
-        learned = {image.label for image in found.train if image.digest not in choose(found.train, seed=seed)}
+        alone = range(len(found.train))
+        learned = {image.label for image in found.train if image.digest not in choose(found.train, alone, seed=seed)}
         assert learned == {image.label for image in found.train}

@@ -30,7 +30,26 @@ def test_a_csv(tmp_path, text, train, held_out):
     assert listing.train == tuple(Labelled(tmp_path / file, label) for file, label in train)
     assert listing.held_out == (held_out and tuple(Labelled(tmp_path / file, label) for file, label in held_out))
     unused = (f"{path} has test beside train and valid, not used",) if "test" in text else ()
-    assert listing.notes == unused
+    dropped = (f"{path}: columns that are not used: note",) if "note" in text else ()
+    assert listing.notes == unused + dropped
+
+
+@pytest.mark.parametrize(
+    ("column", "train", "held_out"),
+    [
+        ("is_valid", "False", "True"),
+        ("is_test", "0", "1"),
+        ("is_train", "1.0", "0.0"),
+        ("set", "train", "test"),
+        ("anything", "Train", "Validation"),
+    ],
+)
+def test_a_split_under_another_name_is_used_and_said(tmp_path, column, train, held_out):
+    path = tmp_path / "images.csv"
+    path.write_text(f'file, label, {column}\n"a", "cat", "{train}"\n"b", "cat", "{held_out}"\n')
+    listing = of_csv(path, labelled=True)
+    assert (listing.train, listing.held_out) == ((Labelled(tmp_path / "a", "cat"),), (Labelled(tmp_path / "b", "cat"),))
+    assert listing.notes == (f"{path}: the column {column} says which images are held out",)
 
 
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0,;|"), min_size=1)] * 2)))
@@ -87,6 +106,13 @@ def test_a_cell_with_several_labels_is_refused_or_named(tmp_path, cell):
         ("file,label\na.jpg,cat,dog\n", "line 2: it has 3 cells, and the first line 2. An image has one label"),
         ("file,label,split\na.jpg,cat,held\n", "line 2: split is 'held', and not one of train, training, val, valid"),
         ("file,label,split\na.jpg,cat,\n", "line 2: split is empty"),
+        (
+            "file,label,fold\na,cat,0\nb,cat,4\n",
+            "the column fold may say which images are held out, and has 0, 4: call",
+        ),
+        ("file,label,valid\na,cat,True\nb,cat,False\n", "the column valid may say which images are held out"),
+        ("file,label,is_valid\na,cat,True\nb,cat,\n", "the column is_valid may say which images are held out"),
+        ("file,label,set,is_test\na,cat,train,1\nb,cat,val,0\n", "the columns is_test, set hold out different images"),
         ("file,label,split\na.jpg,cat,train\nb.jpg,dog,val\n", "labels that no other image has: dog"),
     ],
 )

@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.facts import Facts, resolve_score
+from model.checkpoints.checkpoint import CheckpointError, Origin
+from model.checkpoints.facts import BY_HAND, MISSING, Facts, resolve_score
 from model.checkpoints.load import describe_checkpoint
 from tests.support.altered import google_file, hub_folder, stated, torch_file
 
@@ -25,9 +25,9 @@ from tests.support.altered import google_file, hub_folder, stated, torch_file
 )
 def test_an_override_replaces_the_fact_in_the_file(stated, text, value):
     facts = Facts({"fact": text})
-    set_by_hand = facts.resolve("fact", stated, "config.json")
+    set_by_hand = facts.resolve("fact", stated, Origin.stated("config.json"))
     assert (set_by_hand, type(set_by_hand)) == (value, type(value))
-    assert facts.origins == {"fact": "set by hand"}
+    assert facts.origins == {"fact": BY_HAND}
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_an_override_replaces_the_fact_in_the_file(stated, text, value):
 def test_a_value_of_another_kind_is_refused_with_an_example(stated, text):
     example = "224,224" if stated == (224, 224) else "0.5,0.5,0.5" if isinstance(stated, tuple) else str(stated)
     with pytest.raises(CheckpointError) as refusal:
-        Facts({"fact": text}).resolve("fact", stated, "config.json")
+        Facts({"fact": text}).resolve("fact", stated, Origin.stated("config.json"))
     assert str(refusal.value) == f"--set fact={text}: expected something like fact={example}"
 
 
@@ -52,14 +52,14 @@ def test_examples_stand_for_missing_facts_which_one_sentence_names():
     assert facts.need({"heads": 12, "mean": (0.5, 0.5, 0.5), "image_size": (224, 224)}) == [3, (0.5,) * 3, (224, 224)]
     example = "--set mean=0.5,0.5,0.5 --set image_size=224,224"
     assert facts.missing == [f"the file does not say mean, image_size: give it, as in this example: {example}"]
-    facts.resolve("image_size", (224, 224), "the table of positions")
-    assert facts.origins == {"heads": "set by hand", "mean": "missing", "image_size": "missing"}
+    facts.resolve("image_size", (224, 224), Origin.read("the table of positions"))
+    assert facts.origins == {"heads": BY_HAND, "mean": MISSING, "image_size": MISSING}
 
 
 def test_a_fact_that_no_loader_uses_is_refused_with_those_there_are():
     facts = Facts({"colour": "red"})
-    facts.resolve("name", "mine", "the file's name")
-    facts.resolve("heads", 3, "config.json")
+    facts.resolve("name", "mine", Origin.stated("the file's name"))
+    facts.resolve("heads", 3, Origin.stated("config.json"))
     with pytest.raises(CheckpointError, match=r"^--set colour: this kind of checkpoint has heads, name$"):
         facts.check_overrides()
 
@@ -79,9 +79,9 @@ def test_the_classes_of_googles_imagenet_21k_are_scored_alike_in_every_family_un
     path, overrides = FAMILIES[case](tmp_path, 21843), stated(case)
     description = describe_checkpoint(path, overrides=overrides)
     assert description.score == "sigmoid"
-    assert "sigmoid_xent" in description.origins["score"]
+    assert "sigmoid_xent" in description.origins["score"].where
     chosen = describe_checkpoint(path, overrides={**overrides, "score": "softmax"})
-    assert (chosen.score, chosen.origins["score"]) == ("softmax", "set by hand")
+    assert (chosen.score, chosen.origins["score"].where) == ("softmax", "set by hand")
 
 
 @pytest.mark.parametrize("case", FAMILIES)
@@ -96,6 +96,6 @@ def test_a_single_class_is_a_sigmoid_and_another_score_is_refused(tmp_path, case
 
 def test_a_softmax_of_one_class_that_a_file_states_is_a_sigmoid():
     facts = Facts()
-    assert resolve_score(facts, 1, stated="softmax", origin="metadata") == "sigmoid"
-    assert facts.origins["score"] == "one class, whose softmax is always 1"
-    assert resolve_score(Facts(), 2, stated="softmax", origin="metadata") == "softmax"
+    assert resolve_score(facts, 1, said="softmax", where="metadata") == "sigmoid"
+    assert facts.origins["score"].where == "one class, whose softmax is always 1"
+    assert resolve_score(Facts(), 2, said="softmax", where="metadata") == "softmax"

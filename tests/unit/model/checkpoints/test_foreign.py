@@ -302,6 +302,8 @@ SWEPT = "module.classifiers_dict.classifier_4_blocks_avgpool_True_lr_0_00050.lin
         (MATRIX, lambda t: t > 0, "not made of floating-point numbers: save it with these"),
         (MATRIX, lambda t: t.to(torch.complex64), "not made of floating-point numbers: save it with these"),
         ("blocks.0._fsdp_wrapped_module._flat_param", torch.ravel, "of FSDP, .*save .*FULL_STATE_DICT"),
+        ("backbone.layers.0.ffn.layers.1.weight", lambda t: t, "of OpenMMLab, .* are in data_preprocessor"),
+        ("blocks_token_only.0.norm1.weight", lambda t: t, "of a network with class attention, such as CaiT"),
         (SWEPT, lambda t: t, r"of the evaluation of DINOv2 .* results_eval_linear\.json names the best"),
     ],
 )
@@ -310,6 +312,13 @@ def test_tensors_that_are_no_weights_are_called_what_they_are(tmp_path, name, ch
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
     torch.save(state | {name: change(state[MATRIX])}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match=f"{re.escape(name)}.* is {message}"):
+        load_checkpoint(tmp_path / "x.pth")
+
+
+def test_patches_of_a_video_are_named(tmp_path):
+    state = load_file(GOLDEN / "timm-plain/model.safetensors")
+    torch.save(state | {PATCHES: state[PATCHES][:, :, None]}, tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=r"of patch_embed\.proj\.weight: it projects patches of several images"):
         load_checkpoint(tmp_path / "x.pth")
 
 

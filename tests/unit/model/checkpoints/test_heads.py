@@ -119,6 +119,61 @@ def test_a_linear_layer_beside_a_backbone_is_its_head(tmp_path, case, head):
     assert f"{head}.weight is taken for the whole head" in tuned.advice or head in ("heads", "classifier")
 
 
+def behind(*layers):
+    """The tensors of nn.Sequential(network, *layers), with the network below more names, as fastai's learner has it."""
+
+    def change(state):
+        inside = {f"0.model.{name}": tensor for name, tensor in state.items() if not name.startswith("head.")}
+        return inside | nn.Sequential(nn.Identity(), *layers).state_dict()
+
+    return change
+
+
+NORMED = nn.Sequential(nn.Flatten(), nn.BatchNorm1d(24), nn.Dropout(), nn.Linear(24, 5, bias=False)).eval()
+nn.init.uniform_(NORMED[1].running_mean)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [[nn.Linear(24, 5)], [nn.Dropout(), nn.Linear(24, 5)], [NORMED]],
+    ids=["linear", "dropout", "fastai, lin_ftrs=[]"],
+)
+def test_a_linear_layer_behind_a_network_in_a_sequential_is_its_head(tmp_path, layers):
+    folder = altered("timm-plain", tmp_path, tensors=behind(*layers), num_classes=5, label_names=None)
+    tuned = loaded(folder, "timm-plain", **({"batch_norm_eps": "1e-5"} if layers == [NORMED] else {})).model
+    images = torch.randn(2, 3, *tuned.config.image_size)
+    with torch.inference_mode():
+        expected = nn.Sequential(*layers).eval()(tuned.pooled(tuned.encode(images)))
+        torch.testing.assert_close(tuned(images), expected)
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([nn.LayerNorm(24), nn.Linear(24, 5)], "1.bias, 1.weight beside 2.weight: a head that is not linear is not"),
+        ([nn.Linear(24, 8), nn.ReLU(), nn.Linear(8, 5)], "1.weight, 3.weight: a head of more than one layer is not"),
+    ],
+)
+def test_other_layers_behind_a_network_in_a_sequential_are_refused_by_name(tmp_path, layers, message):
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(altered("timm-plain", tmp_path, tensors=behind(*layers)))
+
+
+@pytest.mark.parametrize("beside", ["norm.weight", "bottleneck.running_mean", "temperature", "adapter.down.weight"])
+def test_a_layer_between_a_network_and_its_head_is_not_supported_and_inspect_says_so(tmp_path, beside):
+    """What is unknown is never proposed to be left out: without it, the numbers would be wrong."""
+    own = {"fc.weight": torch.ones(5, 24), "fc.bias": torch.ones(5), beside: torch.ones(24)}
+
+    def change(state):
+        return {f"backbone.{name}": t for name, t in state.items() if not name.startswith("head.")} | own
+
+    folder = altered("timm-plain", tmp_path, tensors=change)
+    (problem,) = describe_checkpoint(folder).problems
+    assert problem == f"unused: {beside}. The layer that has it is not supported"
+    with pytest.raises(CheckpointError, match=rf"unused: {beside}\. The layer that has it is not supported$"):
+        load_checkpoint(folder)
+
+
 def test_two_heads_beside_a_backbone_are_refused_by_name(tmp_path):
     def beside(state):
         return {f"net.{name}" if not name.startswith("head") else f"fc.{name[5:]}": t for name, t in state.items()} | {
@@ -130,11 +185,11 @@ def test_two_heads_beside_a_backbone_are_refused_by_name(tmp_path):
 
 
 def test_dictionaries_of_modules_are_one_network(tmp_path):
-    plain = load_checkpoint(GOLDEN / "deit/checkpoint.pth", overrides={"heads": "3"})
+    plain = load_checkpoint(GOLDEN / "deit/checkpoint.pth", overrides=stated("deit"))
     state = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
     head = {name.removeprefix("head."): state.pop(name) for name in ("head.weight", "head.bias")}
     torch.save({"model": {"backbone": state, "head": head}, "epoch": 3}, tmp_path / "x.pth")
-    loaded = load_checkpoint(tmp_path / "x.pth", overrides={"heads": "3"})
+    loaded = load_checkpoint(tmp_path / "x.pth", overrides=stated("deit"))
     assert same_weights(loaded.model, plain.model)
     assert not loaded.weights
 

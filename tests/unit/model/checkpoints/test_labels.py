@@ -7,12 +7,16 @@ import re
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm import IMAGENETS
 from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.imagenet import names_of, version_of
-from model.checkpoints.labels import Labels, choose, read
+from model.checkpoints.label_files import read
+from model.checkpoints.labels import Labels, choose
 from model.checkpoints.load import describe_checkpoint
 from tests.support.altered import GOLDEN, google_file, hub_folder, ones, stated
 
@@ -28,6 +32,9 @@ def test_a_guess_of_the_classes_can_be_refused_or_replaced(tmp_path):
     file.write_text("".join(f"thing {i}\n" for i in range(1000)))
     mine = describe_checkpoint(path, labels=str(file))
     assert (mine.labels[207], mine.wordnet, mine.labels_from) == ("thing 207", (), "mine.txt")
+    assert mine.labels_advice == ""
+    file.write_text("owl\n" * 2 + "".join(f"thing {i}\n" for i in range(998)))
+    assert describe_checkpoint(path, labels=str(file)).labels_advice == "Several classes are called owl."
     file.write_text("cat\ndog\n")
     with pytest.raises(CheckpointError, match=r"^mine\.txt has 2 labels, the model has 1,000 classes$"):
         describe_checkpoint(path, labels=str(file))
@@ -109,11 +116,76 @@ def test_wordnet_ids_become_names_and_are_kept(tmp_path):
         ("x.csv", 'Label\ncat\n"dog, hound"\nnewt\n'),
         ("x.csv", 'file,label\na,cat\nb,"dog, hound"\nc,newt\n'),
         ("x.csv", 'id,label,size\n1,cat,2\n2,"dog, hound",0\n3,newt,0\n'),
+        ("x.csv", 'label, class_id\nnewt, 2.0\n"dog, hound", 1.0\ncat, 0.0\n'),
+        ("x.csv", 'name,label\nnewt,2\n"dog, hound",1\ncat,0\n'),
+        ("x.yaml", "path: x\nnc: 3\nnames:\n  0: cat\n  1: dog, hound\n  2: newt\n"),
+        ("x.txt", "nc: 3\nnames: [cat, 'dog, hound', newt]\n"),
+        ("x.yml", "- cat\n- dog, hound\n- newt\n"),
+        ("x.txt", "{0: 'cat',\n 1: \"dog, hound\",\n 2: 'newt'}"),
+        ("x.txt", "- cat\n- dog, hound\n- newt\n"),
+        ("x.txt", "'cat',\n'dog, hound',\n'newt'"),
+        ("x.json", '{"id2label": {"0": "cat", "1": "dog, hound", "2": "newt"}, "hidden_size": 3}'),
+        (
+            "x.json",
+            '{"categories": [{"id": 3, "name": "cat"}, {"id": 5, "name": "dog, hound"}, {"id": 9, "name": "newt"}]}',
+        ),
     ],
 )
 def test_files_with_labels(tmp_path, name, text):
     (tmp_path / name).write_bytes(text.encode())
     assert read(tmp_path / name) == ("cat", "dog, hound", "newt")
+
+
+FORMS = [
+    "{i} {n}",
+    "{i}\t{n}",
+    "{i}: {n}",
+    "{i},{n}",
+    "{i};{n}",
+    "{i} = {n}",
+    "{i} - {n}",
+    "{i}: '{n}',",
+    "({i}) {n}",
+    "{i}. {n}",
+]
+FORMS += [
+    "{n} {i}",
+    "{n}\t{i}",
+    "{n}: {i}",
+    "{n},{i}",
+    "{n};{i}",
+    "{n}={i}",
+    "{n} -> {i}",
+    "'{n}': {i},",
+    "{n} ({i})",
+    "- {n}: {i}",
+]
+FORMS += ["{i}.0 {n}", "{n},{i}.0", '"{i}","{n}"', '"{n}" "{i}"', "class {i}: {n}", "<{i}>{n}</{i}>"]
+
+
+def plain(line):
+    """Without the marks around a name."""
+    return "".join(filter(str.isalnum, line))
+
+
+@given(
+    names=st.lists(st.from_regex(r"[a-z0-9]+((, | |-|'|_|,|: )[a-z0-9]+)?", fullmatch=True), min_size=2, unique=True),
+    form=st.sampled_from(FORMS),
+    first=st.integers(0, 1),
+    shuffle=st.randoms(use_true_random=False),
+)
+@settings(deadline=None)
+def test_numbered_lines_in_any_order_are_read_right_or_refused(names, form, first, shuffle, tmp_path_factory):
+    lines = [form.format(i=i, n=name) for i, name in enumerate(names, start=first)]
+    shuffle.shuffle(lines)
+    path = tmp_path_factory.getbasetemp() / "names.txt"
+    path.write_text("\n".join(lines))
+    try:
+        found = read(path)
+    except CheckpointError:
+        return
+    right = [{plain(name), plain(form.format(i=i, n=name))} for i, name in enumerate(names, start=first)]
+    assert all(plain(label) in either for label, either in zip(found, right, strict=True)), (lines, found)
 
 
 def test_labels_that_are_numbers_have_the_index_that_torchvision_gives_their_folders(tmp_path):
@@ -160,8 +232,24 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
             b"index,label\n0,great white shark, man-eater\n",
             "line 2 has more cells than the first line. A name",
         ),
-        ("x.csv", b"id,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column id in them"),
+        ("x.csv", b"rank,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column rank in them"),
+        ("x.csv", b"id,label\n2,dog\n1,cat\n", "not in the order of the column id in them"),
+        ("x.csv", b"id,label\n1,dog\n,cat\n", "the column id has '' in place of a number"),
+        ("x.csv", b"id,class,label\n1,0,dog\n0,1,cat\n", "its columns of indices differ"),
         ("x.txt", b"2 dog\n1 cat\n", "not in the order of numbers in them"),
+        ("x.txt", b"dog: 5\ncat: 3\n", "not in the order of numbers in them"),
+        ("x.txt", b"the 1st dog\nthe 0th cat\n", "not in the order of numbers in them"),
+        ("x.txt", b"0 R 1\n1 R 0\n", "its lines have two numbers each"),
+        ("x.txt", b"n02119789 1 kit_fox\nn02100735 2 English_setter\n", "in the order of their WordNet ids"),
+        ("x.yaml", b"path: x\nnc: 2\ntrain: a\n", "'x' is not an index"),
+        ("x.yaml", b"names: [cat, no]", "False is not a label: write it in quotes"),
+        ("x.yaml", b"names: [cat", "expected ',' or"),
+        (
+            "x.json",
+            b'{"id": 0, "name": "cat"}\n{"id": 1, "name": "dog"}\n',
+            "it has several values, one after the other",
+        ),
+        ("x.json", b'{"names": ["cat", "dog"], "classes": ["dog", "cat"]}', "names of it and classes of it differ"),
         ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
         ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
         ("x.json", b'{"cat": Infinity}', "inf is not an index"),
@@ -181,7 +269,7 @@ def test_files_that_are_refused_say_why(tmp_path, name, text, message):
 def names_beside(folder, beside):
     state = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
     torch.save({"model": state | ones("head", 1000), **beside}, folder / "x.pth")
-    return describe_checkpoint(folder / "x.pth", overrides={"heads": "3"})
+    return describe_checkpoint(folder / "x.pth", overrides={"architecture": "DeiT", "heads": "3"})
 
 
 BIRDS = [f"bird {i:03}" for i in range(1000)]
@@ -199,6 +287,10 @@ INDICES = {name: i for i, name in enumerate(BIRDS)}
         ("meta.CLASSES", {"meta": {"CLASSES": tuple(BIRDS)}}),
         ("hyper_parameters.class_names", {"hyper_parameters": {"class_names": BIRDS}, "categories": BIRDS}),
         ("args.classes", {"args": argparse.Namespace(classes=BIRDS)}),
+        ("args.classes", {"args": argparse.Namespace(classes=",".join(BIRDS))}),
+        ("label_map", {"label_map": INDICES}),
+        ("names", {"names": dict(enumerate(BIRDS))}),
+        ("idx_to_labels", {"idx_to_labels": dict(enumerate(BIRDS))}),
     ],
 )
 def test_names_of_classes_beside_the_weights_are_read(tmp_path, where, beside):
@@ -216,13 +308,45 @@ def test_names_of_classes_beside_the_weights_are_read(tmp_path, where, beside):
         ("classes", {"classes": np.array(BIRDS)}),
         ("class_names", {"class_names": BIRDS[:-1]}),
         ("class_names", {"class_names": [*BIRDS[:-1], " "]}),
-        ("class_names of the file, classes", {"class_names": BIRDS, "classes": BIRDS[::-1]}),
     ],
 )
 def test_classes_with_names_that_cannot_be_read_are_not_those_of_imagenet(tmp_path, where, beside):
     described = names_beside(tmp_path, beside)
     assert described.labels[:2] == ("class 0", "class 1")
     assert f"may have names of its own, in {where} of the file. --labels FILE" in described.labels_advice
+
+
+@pytest.mark.parametrize(
+    ("file", "content"),
+    [
+        ("metadata", json.dumps(BIRDS)),
+        ("labels.txt", "\n".join(BIRDS)),
+        ("class_names.json", json.dumps(BIRDS)),
+        ("class_to_idx.json", json.dumps(INDICES)),
+        ("config.json", {"id2label": dict(enumerate(BIRDS))}),
+        ("config.json", {"classes": BIRDS}),
+    ],
+)
+def test_names_beside_the_weights_of_a_folder(tmp_path, file, content):
+    folder = hub_folder("timm-plain", **(content if file == "config.json" else {}))(tmp_path, 1000)
+    if file == "metadata":
+        weights = folder / "model.safetensors"
+        save_file({name: tensor.clone() for name, tensor in load_file(weights).items()}, weights, {"classes": content})
+    elif file != "config.json":
+        (folder / file).write_text(content)
+    described = describe_checkpoint(folder, overrides=stated("timm-plain"))
+    assert described.labels == tuple(BIRDS)
+    assert described.labels_from.endswith(file)
+
+
+def test_names_that_differ_are_asked_for(tmp_path):
+    with pytest.raises(CheckpointError, match="differ in class_names of the file, classes of the file: --labels FILE"):
+        names_beside(tmp_path, {"class_names": BIRDS, "classes": BIRDS[::-1]})
+    own = Labels(("golden retriever", "tench"), "config.json", ("n02099601", "n01440764"))
+    beside = {"label2id of config.json": ["x", "y"], "labels.txt": ["n02099601", "n01440764"]}
+    assert choose(2, own, dataset="", given=None, beside=beside) == own
+    with pytest.raises(CheckpointError, match=r"differ in config\.json, labels\.txt: --labels FILE"):
+        choose(2, own, dataset="", given=None, beside={"labels.txt": ["tench", "golden retriever"]})
 
 
 @pytest.mark.parametrize(

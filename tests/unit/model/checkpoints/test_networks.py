@@ -18,7 +18,7 @@ from tests.golden.test_checkpoints import CASES, path_of
 from tests.support.altered import GOLDEN
 from tests.support.runs import same_weights
 
-HEADS = {"heads": "3"}
+HEADS = {"architecture": "DeiT", "heads": "3"}
 STATE = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,11}", fullmatch=True)
 
@@ -118,11 +118,20 @@ def test_what_training_leaves_beside_weights_is_no_weight_and_is_named(saved, pl
 def test_what_might_be_a_weight_is_refused_until_a_person_leaves_it_out(saved, plain, name):
     """A norm after a backbone is not the norm in it."""
     path = saved({"model": {**below("net"), name: torch.ones(6, 24)}})
-    with pytest.raises(CheckpointError, match=rf"unused: {name}\. What does not .* --without '{name}'$"):
+    with pytest.raises(CheckpointError, match=rf"unused: {name}\. The layer that has it is not supported$"):
         load_checkpoint(path, overrides=HEADS)
     checkpoint = load_checkpoint(path, overrides=HEADS, without=[f"{name[:-1]}*"])
     assert same_weights(checkpoint.model, plain)
     assert checkpoint.overrides["without"] == f"{name[:-1]}*"
+
+
+@pytest.mark.parametrize("name", ["queue", "decoder.0.weight", "predictor.0.weight", "momentum_head.1"])
+def test_what_is_known_to_be_of_training_alone_is_proposed_to_be_left_out(saved, plain, name):
+    path = saved({"model": {**below("net"), name: torch.ones(6, 24)}})
+    with pytest.raises(CheckpointError, match="which does not read them: --without '") as refusal:
+        load_checkpoint(path, overrides=HEADS)
+    pattern = str(refusal.value).split("'")[1]
+    assert same_weights(load_checkpoint(path, overrides=HEADS, without=[pattern]).model, plain)
 
 
 @pytest.mark.parametrize(
@@ -172,8 +181,9 @@ def test_a_person_is_asked_which_of_two_networks_is_meant(saved, plain, first):
     second = first.replace("a.", "teacher.").replace("online", "target").replace("model", "ema")
     beside = {f"{second.partition('.')[0]}.center": MANY}
     path = saved({"model": {**below(first), **below(second, OTHER), **beside}})
+    example = f"model.{second if 'teacher' in second else min(first, second)}"
     places = f"model.{first}, model.{second}" if first < second else f"model.{second}, model.{first}"
-    with pytest.raises(CheckpointError, match=f"several networks, {places}: choose one, .*--set weights=model"):
+    with pytest.raises(CheckpointError, match=f"several networks, {places}: choose one, .*--set weights={example}"):
         describe_checkpoint(path, overrides=HEADS)
     checkpoint = load_checkpoint(path, overrides={**HEADS, "weights": f"model.{first}"})
     assert same_weights(checkpoint.model, plain)

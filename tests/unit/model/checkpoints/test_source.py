@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import pickle
 import re
 
@@ -230,6 +231,23 @@ def test_a_shard_that_no_file_can_be_is_refused_and_quoted(tmp_path, shard):
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(CheckpointError, match=re.escape(f"lists {shard!r}, which is not in its folder")):
         Source(listed(tmp_path, shard))
+
+
+@pytest.mark.timeout(60)
+def test_what_would_never_end_is_refused(tmp_path):
+    with pytest.raises(
+        CheckpointError, match=r"lists 'model\.safetensors\.index\.json', which is no file with weights"
+    ):
+        Source(listed(tmp_path, "model.safetensors.index.json"))
+    os.mkfifo(tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=r"x\.pth is neither a file nor a folder"):
+        Source(tmp_path / "x.pth")
+    (tmp_path / "model.safetensors.index.json").unlink()
+    os.mkfifo(tmp_path / "trainer_state.json")
+    (tmp_path / "checkpoint-5").mkdir()
+    (tmp_path / "checkpoint-5" / "model.safetensors").touch()
+    with pytest.raises(CheckpointError, match=r"give a folder below it, such as .*checkpoint-5$"):
+        Source(tmp_path)
 
 
 @pytest.mark.parametrize("listing", [{}, {"weight_map": []}, {"weight_map": {"a.weight": 1}}])

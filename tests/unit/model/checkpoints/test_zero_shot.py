@@ -28,14 +28,14 @@ def test_labels_become_the_classes_of_a_cosine_head(labels):
     assert (config.num_classes, config.head, config.head_bias) == (2, "cosine", False)
     assert (description.labels, description.prompts) == (("cat", "newt"), ("a {}", "the {}"))
     assert description.labels_from == "labels.txt, with the text tower"
-    assert description.origins["num_classes"] == "labels.txt"
+    assert description.origins["num_classes"].where == "labels.txt"
 
 
 def test_wordnet_ids_are_read_as_names(labels):
     description = describe_checkpoint(CLIP, labels=labels("n02099601", "n02123045"))
     assert description.labels == ("golden retriever", "tabby")
     assert description.wordnet == ("n02099601", "n02123045")
-    assert description.origins["num_classes"] == "labels.txt, as WordNet ids"
+    assert description.origins["num_classes"].where == "labels.txt, as WordNet ids"
 
 
 @pytest.mark.parametrize(

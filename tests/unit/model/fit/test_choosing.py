@@ -15,6 +15,13 @@ def test_a_fifth_of_each_class_chooses_and_at_least_one_of_two():
     assert not torch.equal(divide(classes, seed=1)[1], chooses)
 
 
+def test_a_group_learns_or_chooses_as_a_whole():
+    classes, groups = torch.tensor([0] * 60 + [1] * 5), torch.tensor([*range(30), *range(30), *[30] * 5])
+    learns, chooses = divide(classes, seed=0, groups=groups)
+    assert torch.bincount(classes[chooses], minlength=2).tolist() == [12, 0]
+    assert not set(groups[learns].tolist()) & set(groups[chooses].tolist())
+
+
 def test_no_more_choose_than_are_needed_and_none_where_each_class_has_one_image():
     assert len(divide(torch.arange(20 * MOST) % 2, seed=0)[1]) == MOST
     assert [len(rows) for rows in divide(torch.arange(3), seed=0)] == [3, 0]

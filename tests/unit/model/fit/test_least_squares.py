@@ -1,4 +1,4 @@
-"""model/fit/least_squares.py: the closed form, computed otherwise, and each sample left out by learning anew."""
+"""model/fit/least_squares.py: the closed form, computed otherwise, and each group left out by learning anew."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.fit.least_squares import STRENGTHS, least_squares
+from model.fit.least_squares import STRENGTHS, LinearMap, least_squares
 
 CLASSES = 3
 
@@ -19,11 +19,26 @@ def drawn(seed: int, samples: int, features: int) -> tuple[np.ndarray, np.ndarra
     return x * rng.uniform(0.1, 10, features) + rng.normal(0, 5, features), classes
 
 
-def solved(x: np.ndarray, classes: np.ndarray, strength: float, mean: np.ndarray, std: np.ndarray) -> np.ndarray:
-    """The normal equations with a column of ones that is not regularised: (features + 1, classes)."""
-    standardised = np.hstack([(x - mean) / std, np.ones((len(x), 1))])
-    penalty = np.diag([strength] * x.shape[1] + [0.0])
-    return np.linalg.solve(standardised.T @ standardised + penalty, standardised.T @ (2 * np.eye(CLASSES)[classes] - 1))
+class Problem:
+    """The normal equations with a column of ones that is not regularised. Each class has the same weight."""
+
+    def __init__(self, x: np.ndarray, classes: np.ndarray) -> None:
+        weights = 1 / np.bincount(classes)[classes]
+        self.weights = weights / weights.mean()
+        mean = np.average(x, axis=0, weights=self.weights)
+        std = np.sqrt(np.average((x - mean) ** 2, axis=0, weights=self.weights))
+        self.x, self.targets = np.hstack([(x - mean) / std, np.ones((len(x), 1))]), 2 * np.eye(CLASSES)[classes] - 1
+
+    def logits(self, strength: float, without: np.ndarray | None = None) -> np.ndarray:
+        """Of all samples, by those that are not left out: (N, classes)."""
+        kept = np.delete(np.arange(len(self.x)), [] if without is None else without)
+        x, weighted = self.x[kept], self.x[kept] * self.weights[kept, None]
+        penalty = np.diag([strength * len(self.x)] * (x.shape[1] - 1) + [0.0])
+        return self.x @ np.linalg.solve(weighted.T @ x + penalty, weighted.T @ self.targets[kept])
+
+
+def logits(head: LinearMap, x: np.ndarray) -> np.ndarray:
+    return x @ head.weight.numpy().T + head.bias.numpy()
 
 
 @given(
@@ -35,24 +50,32 @@ def solved(x: np.ndarray, classes: np.ndarray, strength: float, mean: np.ndarray
 @settings(max_examples=40, deadline=None)
 def test_it_is_the_solution_of_the_normal_equations(seed, samples, features, strength):
     x, classes = drawn(seed, samples, features)
-    mean, std = x.mean(0), x.std(0)
     head = least_squares(torch.from_numpy(x), torch.from_numpy(classes), count=CLASSES, strengths=(strength,))
-    expected = solved(x, classes, strength * samples, mean, std)
-    np.testing.assert_allclose(head.weight.numpy() * std, expected[:-1].T, atol=1e-8)
-    predicted = x @ head.weight.numpy().T + head.bias.numpy()
-    np.testing.assert_allclose(predicted, ((x - mean) / std) @ expected[:-1] + expected[-1], atol=1e-8)
+    np.testing.assert_allclose(logits(head, x), Problem(x, classes).logits(strength), atol=1e-8)
 
 
 @pytest.mark.parametrize(("samples", "features"), [(30, 8), (12, 40)])
-def test_a_left_out_sample_is_predicted_by_a_fit_to_the_others(samples, features):
+@pytest.mark.parametrize("alike", [1, 3], ids=["alone", "with near-copies"])
+def test_a_left_out_group_is_predicted_by_a_fit_to_the_others(samples, features, alike):
     x, classes = drawn(1, samples, features)
-    mean, std = x.mean(0), x.std(0)
-    head = least_squares(torch.from_numpy(x), torch.from_numpy(classes), count=CLASSES)
-    for i in range(samples):
-        others = np.delete(np.arange(samples), i)
-        learned = solved(x[others], classes[others], head.strength * samples, mean, std)
-        expected = ((x[i] - mean) / std) @ learned[:-1] + learned[-1]
-        np.testing.assert_allclose(head.left_out[i].numpy(), expected, atol=1e-8)
+    groups = np.random.default_rng(0).permutation(samples) // alike
+    groups[groups == 1] = 0  # groups of two sizes
+    head = least_squares(torch.from_numpy(x), torch.from_numpy(classes), count=CLASSES, groups=torch.from_numpy(groups))
+    problem = Problem(x, classes)
+    for group in np.unique(groups):
+        (rows,) = np.nonzero(groups == group)
+        np.testing.assert_allclose(head.left_out[rows], problem.logits(head.strength, rows)[rows], atol=1e-8)
+
+
+def test_images_of_a_label_that_are_seen_more_often_change_nothing():
+    x, classes = drawn(3, 30, 8)
+    others = np.flatnonzero(classes != 0)
+    often = np.concatenate([np.flatnonzero(classes == 0)] * 5 + [others])
+    once, more = (
+        least_squares(torch.from_numpy(x[rows]), torch.from_numpy(classes[rows]), count=CLASSES, strengths=(0.1,))
+        for rows in (np.arange(len(x)), often)
+    )
+    np.testing.assert_allclose(logits(more, x), logits(once, x), atol=1e-8)
 
 
 def test_the_strength_with_the_smallest_error_is_taken():

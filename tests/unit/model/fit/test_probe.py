@@ -41,7 +41,7 @@ def test_the_class_token_alone_is_read_on_demand():
     toy = toy_checkpoint(num_classes=0)
     fitted = probe(toy.model, toy.preprocessing, squares(6, size=(24, 40)), ProbeRecipe(read="cls"))
     assert fitted.model.config == variant("mu/8", image_size=(24, 40), num_classes=3)
-    assert fitted.recipe.keys() == {"method", "read", "pool", "strength", "temperature"}
+    assert fitted.recipe.keys() == {"method", "read", "pool", "weights", "strength", "temperature"}
 
 
 def test_images_of_another_size_are_refused():

@@ -68,7 +68,7 @@ def test_the_interval_holds_the_share(hits_images):
 def test_answers_are_those_of_the_network():
     checkpoint = toy_checkpoint()
     samples, files = squares(5, size=(24, 40)), tuple(Path(str(n)) for n in range(5))
-    found = judge(checkpoint, Part(files=files, samples=samples))
+    found = judge(checkpoint, Part(files=files, samples=samples, groups=samples.classes))
     expected = checkpoint.model(normalised(samples.pixels.numpy(), checkpoint)).detach().numpy()
     np.testing.assert_allclose(found.logits, expected, rtol=1e-5, atol=1e-5)
     assert (found.labels, found.files, found.right.tolist()) == (checkpoint.labels, files, [0, 1, 2, 0, 1])

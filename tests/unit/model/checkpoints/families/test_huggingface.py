@@ -170,10 +170,10 @@ def test_keys_that_are_not_in_config_json_are_their_classs_defaults(changed):
     description = describe_checkpoint(changed("vit-msn", layer_norm_eps=None, hidden_act=None, qkv_bias=None))
     config = description.config
     assert (config.norm_eps, config.activation, config.qkv_bias) == (1e-6, "gelu", True)
-    assert description.origins["norm_eps"] == "transformers' default for vit_msn"
-    assert description.origins["heads"] == "config.json"
+    assert description.origins["norm_eps"].where == "transformers' default for vit_msn"
+    assert description.origins["heads"].where == "config.json"
     gated = describe_checkpoint(GOLDEN / "huggingface-dinov2-v5")
-    assert (gated.config.activation, gated.origins["activation"]) == ("silu", "Dinov2ForImageClassification")
+    assert (gated.config.activation, gated.origins["activation"].where) == ("silu", "Dinov2ForImageClassification")
 
 
 def test_the_problem_type_says_how_to_score(changed):
@@ -206,4 +206,4 @@ def test_a_backbone_gives_the_output_of_its_pooler(changed):
 def test_a_person_overrules_config_json(changed):
     description = describe_checkpoint(changed(), overrides={"heads": "6", "norm_eps": "1e-6", "name": "mine"})
     assert (description.config.heads, description.config.norm_eps, description.name) == (6, 1e-6, "mine")
-    assert description.origins["heads"] == "set by hand"
+    assert description.origins["heads"].where == "set by hand"

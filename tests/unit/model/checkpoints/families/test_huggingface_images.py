@@ -23,7 +23,7 @@ from model.checkpoints.families.huggingface_images import (
     describe_images,
 )
 from model.checkpoints.families.huggingface_kinds import KINDS
-from model.checkpoints.recipe import IMAGENET_MEAN, IMAGENET_STD
+from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
 BY_HAND = {"resize_mode": "squash", "resize_size": "30,30", "crop": "none", "interpolation": "box"}
 BY_HAND |= {"mean": "0.1,0.2,0.3", "std": "1.0,1.0,1.0"}
@@ -164,6 +164,12 @@ def test_recipes_that_do_not_end_at_one_size_are_refused():
         described({"do_center_crop": True, "size": 200, "crop_size": 224})
     with pytest.raises(CheckpointError, match="without a crop does not give every image"):
         described({"size": {"shortest_edge": 224}})
+
+
+def test_a_mean_for_pixels_from_0_to_255_is_refused_with_the_divided_numbers():
+    by_hand = {"mean": "123.675,116.28,103.53", "std": "58.395,57.12,57.375"}
+    with pytest.raises(CheckpointError, match=r"is --set mean=0\.485,0\.456,0\.406 --set std=0\.229,0\.224,0\.225$"):
+        described({"size": 224}, facts=Facts(by_hand))
 
 
 def test_a_person_overrules_the_file_and_without_a_name_it_is_the_processor_of_the_model():

@@ -9,10 +9,11 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from model.checkpoints import load_checkpoint
-from model.checkpoints.checkpoint import CheckpointError, KnownImages
+from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.native import save
 from model.checkpoints.tensors import RELATIVE
 from tests.support.disk import room_for
+from tests.support.familiar import knowing
 from tests.support.toy import toy_checkpoint
 
 
@@ -29,17 +30,31 @@ def test_saved_values_come_back(tmp_path):
         assert getattr(loaded, field) == getattr(saved, field), field
 
 
-@pytest.mark.parametrize("learned", [0, 3])
-def test_known_images_come_back_with_the_facts_that_change_their_embeddings(tmp_path, learned):
-    path, known = tmp_path / "toy.safetensors", KnownImages(learned=torch.randn(learned, 8), held_out=torch.randn(5, 8))
-    save(replace(toy_checkpoint(), known=known), path)
+def test_known_images_come_back_with_the_facts_that_change_their_features(tmp_path):
+    path, saved = tmp_path / "toy.safetensors", knowing(toy_checkpoint())
+    save(saved, path)
     for overrides in (None, {"num_classes": "0"}):
         loaded = load_checkpoint(path, overrides=overrides).known
-        assert (loaded.learned.equal(known.learned), loaded.held_out.equal(known.held_out)) == (True, True)
-        assert loaded.changed_by == ()
+        for name in ("held_out", "labels", "offsets"):
+            assert getattr(loaded, name).equal(getattr(saved.known, name))
+        features = torch.randn(3, len(saved.known.unlike.mean))
+        assert loaded.unlike(features).equal(saved.known.unlike(features))
+        assert (loaded.pictures, loaded.changed_by) == (saved.known.pictures, ())
     assert load_checkpoint(path, overrides={"image_size": "40,40"}).known.changed_by == ("image_size",)
     save(toy_checkpoint(), path)
     assert load_checkpoint(path).known is None
+
+
+def test_known_images_of_another_version_are_refused(tmp_path):
+    path = tmp_path / "toy.safetensors"
+    save(knowing(toy_checkpoint()), path)
+    tensors = load_file(path)
+    with safe_open(path, "pt") as file:
+        metadata = file.metadata()
+    for name, tensor in (("known.unlike.directions", torch.zeros(3)), ("known.more", torch.zeros(3))):
+        save_file({**tensors, name: tensor}, path, metadata=metadata)
+        with pytest.raises(CheckpointError, match="what it knows of its images is not that of this version"):
+            load_checkpoint(path)
 
 
 def test_a_disk_that_is_full_leaves_the_file_that_was_there(tmp_path):

@@ -61,7 +61,28 @@ def pretrained(state):
         ("torchvision-vit", {"tensors": with_more(TWO_SLOTS)}, "a table of 27 positions does not fit 5 by 5 patches"),
         ("torchvision-vit", {"tensors": renamed("heads.head", "fc")}, "unused: fc.bias"),
         ("torchvision-vit", {"tensors": with_more({"conv_proj.conv_last.weight": torch.zeros(1)})}, "of convolutions"),
-        (CLS, {"tensors": with_more({"pos_embedding": torch.zeros(1, 9, 24)})}, "9 positions does not fit a square"),
+        (CLS, {"tensors": with_more({"pos_embedding": torch.zeros(1, 8, 24)})}, "8 positions does not fit a square"),
+        (CLS, {"tensors": with_more({"pos_embedding": torch.zeros(9, 24)})}, "module: its class token has no position"),
+        (
+            CLS,
+            {"tensors": with_more({"transformer.pos_emb.scales": torch.zeros(8)})},
+            "module: it has .*pos_emb.scales",
+        ),
+        (
+            VIT,
+            {"tensors": with_more({"classifier.2.weight": torch.zeros(9, 9)}), "model_type": "audio-spectrogram"},
+            "has the model_type audio-spectrogram",  # and not that its head has two layers
+        ),
+        (
+            "timm-plain",
+            {"tensors": with_more({"head.2.weight": torch.zeros(9, 9)}), "architecture": "crossvit_9_240"},
+            "architecture crossvit_9_240 is none of the",
+        ),
+        (
+            "timm-plain",
+            {"label_descriptions": ["cat"]},
+            "label_descriptions are list, not an object of names and texts",
+        ),
         (CLS, {"tensors": without("mlp_head")}, "a backbone, not a classifier"),
         (CLS, {"tensors": with_more({"to_patch_embedding.2.weight": torch.zeros(24, 16)})}, "RGB pixels"),
     ],

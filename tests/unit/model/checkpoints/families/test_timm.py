@@ -105,8 +105,8 @@ def test_the_folder_has_every_fact(plain):
     assert (recipe.size, recipe.resize_mode, recipe.resize_size) == ((32, 32), "shortest", (35, 35))  # 32 / 0.9 = 35.6
     assert (recipe.crop, recipe.crop_rounding, recipe.remainder) == ("center", "half_even", (0, 0))
     assert (recipe.interpolation, recipe.mean, recipe.std) == ("bicubic", (0.4,) * 3, (0.2,) * 3)
-    assert checkpoint.origins["mean"] == "config.json"
-    assert checkpoint.origins["resize_size"] == "config.json: crop_pct 0.9"
+    assert checkpoint.origins["mean"].where == "config.json"
+    assert checkpoint.origins["resize_size"].where == "config.json: crop_pct 0.9"
 
 
 def test_what_older_versions_of_timm_saved_is_not_needed(plain):
@@ -268,13 +268,13 @@ def lone(tmp_path):
 
 def test_a_lone_file_needs_its_architecture(lone):
     sizes = "architecture=vit_base_patch8_224 --set embed_dim=24 --set depth=2 --set num_heads=1$"
-    with pytest.raises(CheckpointError, match=f"no network of timm fits its tensors.* a guess: --set {sizes}"):
+    with pytest.raises(CheckpointError, match=f"No network of timm fits its tensors.* a guess: --set {sizes}"):
         load_checkpoint(lone)
     checkpoint = load_checkpoint(lone, overrides=SIZES | {"architecture": "vit_base_patch16_224.augreg_in21k"})
     assert checkpoint.config.image_size == checkpoint.preprocessing.size == (32, 32)  # as its positions are
     assert checkpoint.preprocessing.mean == (0.5, 0.5, 0.5)
-    assert checkpoint.origins["mean"] == "timm, vit_base_patch16_224.augreg_in21k"
-    assert checkpoint.origins["image_size"] == "number of positions"
+    assert checkpoint.origins["mean"].where == "timm, vit_base_patch16_224.augreg_in21k"
+    assert checkpoint.origins["image_size"].where == "number of positions"
     old_name = load_checkpoint(lone, overrides=SIZES | {"architecture": "vit_base_patch16_224_in21k"})
     assert old_name.name == checkpoint.name
 
@@ -397,7 +397,7 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path
     recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
-    assert description.origins["mean"] == description.origins["interpolation"] == "args in the file"
+    assert description.origins["mean"].where == description.origins["interpolation"].where == "args in the file"
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path
 def test_a_training_checkpoint_has_the_pool_and_the_size_of_its_command_line(tmp_path, arch, network, arguments):
     model, state = toy(arch, **network)
     checkpoint = load_checkpoint(training_run(tmp_path, arch, state, **arguments), overrides=SIZES)
-    assert [checkpoint.origins[fact] for fact in network] == ["args in the file"]
+    assert [checkpoint.origins[fact].where for fact in network] == ["args in the file"]
     assert_same(checkpoint.model, model)
 
 
@@ -422,7 +422,7 @@ def test_without_arguments_a_training_checkpoint_has_timms_preprocessing(tmp_pat
     """The first of the tags, which differ in mean and std: train.py asks for no tag."""
     description = describe_checkpoint(training_run(tmp_path, arch, toy(TINY)[1]), overrides=SIZES)
     assert description.preprocessing.mean == (0.5, 0.5, 0.5)
-    assert description.origins["mean"] == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
+    assert description.origins["mean"].where == "timm, vit_small_patch16_224.augreg_in21k_ft_in1k"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,189 @@
+"""Files that two libraries, releases or trainings read differently: what is asked, and what a file says is believed."""
+
+import argparse
+import re
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.load import describe_checkpoint, load_checkpoint
+from model.checkpoints.statements import of_pixels
+from model.preprocessing import IMAGENET_MEAN
+from tests.support.altered import GOLDEN, altered, stated
+
+PLAIN = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
+SCALED = torch.load(GOLDEN / "deit-3/checkpoint.pth", weights_only=True)["model"]
+HEADLESS = {name: tensor for name, tensor in PLAIN.items() if not name.startswith("head.")}
+MEAN, OTHER = (0.1, 0.2, 0.3), (0.4, 0.5, 0.6)
+Args = argparse.Namespace
+
+
+def saved(folder, content, name="x.pth"):
+    torch.save(content, folder / name)
+    return folder / name
+
+
+@pytest.mark.parametrize(
+    ("content", "also"),
+    [
+        ({"model": PLAIN, "epoch": 3}, "DeiT"),
+        ({"model": SCALED}, "DeiT-3"),  # RoPE-ViT with positions has the same tensors
+        (SCALED, "DeiT-3"),
+        ({"model": HEADLESS}, "MAE"),
+        (HEADLESS, "DINO"),
+    ],
+)
+def test_whose_a_file_is_that_several_libraries_may_have_written_is_asked(tmp_path, content, also):
+    for name, example in (("x.pth", "vit"), (f"{also}_tiny.pth".lower(), also)):
+        with pytest.raises(CheckpointError, match=f"does not say architecture.* --set architecture={also}") as question:
+            describe_checkpoint(saved(tmp_path, content, name))
+        assert f"in this example: --set architecture={example}" in str(question.value).replace(
+            ", whose number of heads is a guess", ""
+        ).replace("deit3", "vit")
+    chosen = describe_checkpoint(tmp_path / "x.pth", overrides={"architecture": also, "heads": "3"})
+    assert (chosen.architecture, chosen.origins["mean"].source) == (also, "by hand")
+
+
+@pytest.mark.parametrize(
+    ("content", "member"),
+    [
+        ({"model": PLAIN, "args": Args(distillation_type="none")}, "DeiT"),
+        ({"model": PLAIN, "args": {"blr": 0.001}}, "MAE"),
+        ({"teacher": HEADLESS, "args": Args(out_dim=65536)}, "DINO"),
+        ({"teacher": HEADLESS | {"head.last_layer.weight_g": torch.ones(9, 1)}}, "DINO"),
+        ({"model": HEADLESS | {"decoder_embed.weight": torch.ones(8, 24)}}, "MAE"),
+    ],
+)
+def test_a_script_or_a_tensor_of_its_own_proves_whose_a_file_is(tmp_path, content, member):
+    assert describe_checkpoint(saved(tmp_path, content), overrides={"heads": "3"}).architecture == member
+
+
+def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(tmp_path):
+    """TIPS, and a person's own training of DINOv2, have its tensors and other pixels."""
+    state = HEADLESS | {"mask_token": torch.zeros(1, 24), "register_tokens": torch.zeros(1, 2, 24)}
+    origins = describe_checkpoint(saved(tmp_path, {"teacher": state}), overrides={"heads": "3"}).origins
+    assert origins["mean"] == ("guessed", "dinov2 data/transforms.py")
+    assert {origins[name].source for name in ("architecture", "activation", "norm_eps", "crop")} == {"guessed"}
+    assert {origins[name].source for name in ("width", "depth", "registers", "num_classes")} == {"read"}
+
+
+@pytest.mark.parametrize(
+    ("content", "mean", "where"),
+    [
+        ({"args": Args(mean=[*MEAN])}, MEAN, "args.mean"),
+        ({"args": {"img_mean": "0.1,0.2,0.3"}}, MEAN, "args.img_mean"),
+        ({"hyper_parameters": {"mean": MEAN, "std": OTHER}}, MEAN, "hyper_parameters.mean"),
+        ({"mean": [*MEAN]}, MEAN, "mean"),
+        ({"config": {"data": {"mean": [*MEAN]}}}, MEAN, "config.data.mean"),
+        ({"normalize": {"mean": [25.5, 51.0, 76.5]}}, MEAN, "normalize.mean"),
+        ({"args": Args(imagenet_default_mean_and_std=True)}, IMAGENET_MEAN, "args.imagenet_default_mean_and_std"),
+        ({"args": Args(imagenet_default_mean_and_std=False)}, (0.5,) * 3, "args.imagenet_default_mean_and_std"),
+    ],
+)
+@pytest.mark.parametrize("architecture", ["DeiT", "vit_tiny_patch16_224.augreg_in21k"])
+def test_pixels_that_a_file_states_are_taken_in_every_family(tmp_path, content, mean, where, architecture):
+    sizes = {"embed_dim": "24", "depth": "4", "num_heads": "3", "patch_size": "4", "mlp_ratio": "2.0"}
+    named = {"architecture": architecture, **({"heads": "3"} if architecture == "DeiT" else sizes)}
+    file = saved(tmp_path, {"model": PLAIN, **content})
+    description = describe_checkpoint(file, overrides=named)
+    assert description.preprocessing.mean == pytest.approx(mean)
+    assert description.origins["mean"].source == "stated"
+    assert re.match(rf"{where} of the file|args in the file", description.origins["mean"].where)
+    by_hand = describe_checkpoint(file, overrides=named | {"mean": "0,0,0"})
+    assert (by_hand.preprocessing.mean, by_hand.origins["mean"].source) == ((0, 0, 0), "by hand")
+
+
+def test_pixels_in_the_metadata_of_safetensors_are_taken(tmp_path):
+    save_file(PLAIN, tmp_path / "x.safetensors", metadata={"mean": "[0.1, 0.2, 0.3]", "img_size": "16"})
+    description = describe_checkpoint(tmp_path / "x.safetensors", overrides={"architecture": "DeiT", "heads": "3"})
+    assert description.preprocessing.mean == MEAN
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            {"args": Args(mean=[*MEAN]), "config": {"mean": [*OTHER]}},
+            "args.mean of the file says mean 0.1,0.2,0.3, and",
+        ),
+        ({"hyper_parameters": {"mean": np.array(MEAN)}}, "hyper_parameters.mean of the file cannot be read: give"),
+        ({"img_size": 96}, "the table of positions says image_size 16,16, and img_size of the file 96,96: choose one"),
+    ],
+)
+def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked_for(tmp_path, content, message):
+    with pytest.raises(CheckpointError, match=message):
+        describe_checkpoint(
+            saved(tmp_path, {"model": PLAIN, **content}), overrides={"architecture": "DeiT", "heads": "3"}
+        )
+
+
+def test_a_crop_that_the_file_states_is_taken(tmp_path):
+    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_pct": 0.5}})
+    description = describe_checkpoint(file, overrides={"architecture": "DeiT", "heads": "3"})
+    assert (description.preprocessing.resize_size, description.origins["resize_size"].source) == ((32, 32), "stated")
+
+
+def test_means_of_what_was_measured_are_not_those_of_pixels():
+    assert not of_pixels({"metrics": {"mean": [0.7, 0.8, 0.9], "std": [0.1, 0.1, 0.2]}}, of="the file")
+
+
+KEYS = st.sampled_from(["mean", "img_size", "crop_pct", "args"])
+ONE = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=9))
+SEVERAL = st.one_of(ONE, st.lists(st.one_of(ONE, st.lists(ONE, max_size=2)), max_size=4))
+VALUES = st.one_of(SEVERAL, st.dictionaries(KEYS, st.one_of(SEVERAL, st.dictionaries(KEYS, SEVERAL))))
+
+
+@given(VALUES)
+def test_whatever_a_file_says_no_value_is_taken_that_cannot_be_meant(content):
+    for fact, value, _ in of_pixels({"args": content, "std": content}, of="the file"):
+        assert len(value) == {"mean": 3, "std": 3, "image_size": 2}[fact] if fact != "crop_pct" else 0 < value <= 1
+
+
+def test_another_module_of_vit_pytorch_with_the_same_tensors_is_asked_about():
+    """ats_vit.py leaves out tokens by their attention."""
+    case = GOLDEN / "vit-pytorch-1.2.4-cls/checkpoint.pt"
+    facts = stated("vit-pytorch-1.2.4-cls")
+    (problem,) = describe_checkpoint(case, overrides={n: v for n, v in facts.items() if n != "architecture"}).problems
+    assert problem.endswith("the module, as in this example: --set architecture=vit")
+    with pytest.raises(CheckpointError, match="--set architecture=ats_vit: of modules with these tensors, vit is supp"):
+        describe_checkpoint(case, overrides=facts | {"architecture": "ats_vit"})
+
+
+@pytest.mark.parametrize(("release", "asks"), [("4.47.0", 0), ("4.48.2", 1), ("4.51.3", 1), ("4.52.0", 0)])
+def test_what_the_classifier_of_dinov2_with_registers_reads_changed_between_releases(tmp_path, release, asks):
+    folder = altered("huggingface-dinov2-registers", tmp_path, transformers_version=release)
+    problems = describe_checkpoint(folder).problems
+    assert len(problems) == asks
+    assert all(problem.endswith("--set pool=cls_mean") for problem in problems)
+    if asks:
+        assert not describe_checkpoint(folder, overrides={"pool": "cls_mean"}).problems
+        with pytest.raises(CheckpointError, match="--set pool=mean: supported is cls_mean"):
+            describe_checkpoint(folder, overrides={"pool": "mean"})
+
+
+def test_positions_that_may_be_of_overlapping_patches_are_asked_about(tmp_path):
+    """TransReID: kernels of 16 pixels, 12 apart, in an image of 256."""
+    shapes = {"pos_embed": torch.zeros(1, 1 + 21**2, 24), "patch_embed.proj.weight": torch.zeros(24, 3, 16, 16)}
+    file, named = saved(tmp_path, HEADLESS | shapes), {"architecture": "DINO", "heads": "3"}
+    (problem,) = describe_checkpoint(file, overrides=named).problems
+    assert problem.startswith(
+        "21 x 21 positions are those of 336 x 336 pixels, or of 256 x 256 in patches that overlap"
+    )
+    assert not describe_checkpoint(file, overrides=named | {"image_size": "336,336"}).problems
+
+
+def test_integers_of_a_quantised_file_without_their_scales_are_refused_whatever_their_type(tmp_path):
+    name = "blocks.0.mlp.fc1.weight"
+    codes = (PLAIN[name] * 100).round()
+    named = {"architecture": "DeiT", "heads": "3"}
+    for tensor, message in (
+        (codes, f"has whole numbers alone in {name}"),
+        (codes.to(torch.int8), "type int8, is quant"),
+    ):
+        with pytest.raises(CheckpointError, match=message):
+            load_checkpoint(saved(tmp_path, {"model": PLAIN | {name: tensor}}), overrides=named)
