@@ -3,6 +3,9 @@
 The pool is our own, not pebble's or that of concurrent.futures, for three reasons. It never unpickles what a worker
 sends, because an image may have taken the worker over. A small server forks the workers, and not this process. And an
 exchange takes a few system calls on the event loop and no thread.
+
+The server is our own, not multiprocessing's, because that inherits the environment with its keys, and it and its
+resource tracker go on when the pool has ended.
 """
 
 import asyncio
