@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from model.checkpoints.pickles import Array
+from model.checkpoints.stand_ins import Array
 from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
 DEEPEST = 3  # dictionaries around what is said, as meta.dataset_meta.classes of mmpretrain has two
