@@ -1,13 +1,13 @@
 """Names of the classes that people save beside weights: where they stand in a pickle, in JSON, and in a folder."""
 
-import argparse
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-DEEPEST = 3  # dictionaries around them, as meta.dataset_meta.classes of mmpretrain has two
+from model.checkpoints.statements import entries
+
 LABEL = "(class|label|category)"
 KEY = re.compile(  # without underscores, in lower case
     f"{LABEL}(names?|list|map)|classes|labels|categories|names"
@@ -20,26 +20,16 @@ PLAIN = (bool, int, float, type(None))
 
 def found_in(content: Any, *, of: str) -> dict[str, Any]:
     """What may be names of classes, by where it stands, such as "meta.CLASSES of the file"."""
-    return {f"{'.'.join(where)} of {of}": value for where, value in _found(content, ())}
+    return {
+        f"{'.'.join(place)} of {of}": listed
+        for place, value in entries(content)
+        if KEY.fullmatch(place[-1].replace("_", "").lower()) and _has_names(listed := _listed(value))
+    }
 
 
 def files_in(folder: Path) -> dict[str, Path]:
     """Files that may have names of classes, by name."""
     return {name: path for name in FILES if (path := folder / name).is_file()}
-
-
-def _found(content: Any, place: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    if isinstance(content, argparse.Namespace):
-        content = vars(content)
-    if not isinstance(content, Mapping) or len(place) > DEEPEST:
-        return
-    for key, value in content.items():
-        if not isinstance(key, str):
-            continue
-        if KEY.fullmatch(key.replace("_", "").lower()) and _has_names(listed := _listed(value)):
-            yield (*place, key), listed
-        else:
-            yield from _found(value, (*place, key))
 
 
 def _listed(value: Any) -> Any:

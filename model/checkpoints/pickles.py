@@ -16,25 +16,11 @@ import torch
 
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.stand_ins import Array, StandIn
 
 SHORT = ("invalid header length", "incomplete metadata", "unexpected EOF", "truncated")  # in errors of both libraries
 # In errors of torch: the name of what a pickle wants to import or call.
 MET = re.compile(r"GLOBAL (\S+) |unrecognized function <(?:class '|function |built-in function )?([\w.]+)|got (\S.*)$")
-
-
-class StandIn:
-    """Takes every argument and every state, and keeps none."""
-
-    def __new__(cls, *_: Any) -> "StandIn":
-        return super().__new__(cls)
-
-    def __init__(self, *_: Any) -> None: ...
-
-    def __setstate__(self, _: Any) -> None: ...
-
-
-class Array(StandIn):
-    """In place of an array of NumPy."""
 
 
 def has_arrays(content: Any) -> bool:

@@ -5,10 +5,10 @@ Training scripts save the pixels that they train with under names of their own: 
 
 import argparse
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from model.checkpoints.pickles import Array
+from model.checkpoints.stand_ins import Array
 from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD
 
 DEEPEST = 3  # dictionaries around what is said, as meta.dataset_meta.classes of mmpretrain has two
@@ -36,7 +36,7 @@ def entries(content: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
     """Everything under names, with the names around it and its own."""
     if isinstance(content, argparse.Namespace):
         content = vars(content)
-    if not isinstance(content, dict) or len(place) > DEEPEST:
+    if not isinstance(content, Mapping) or len(place) > DEEPEST:
         return
     for key, value in content.items():
         if isinstance(key, str):

@@ -45,8 +45,8 @@ def test_an_engine_with_other_numbers_is_named_with_the_first_that_differs(monke
     kind, name, without = OTHERS[precision]
     right = kind._rows
 
-    def rows(engine, inputs):
-        return right(engine, inputs) * (2 if inputs["explain"] == (graph == "explain") else 1)
+    def rows(engine, inputs, *, beside):
+        return right(engine, inputs, beside=beside) * (2 if inputs["explain"] == (graph == "explain") else 1)
 
     monkeypatch.setattr(kind, "_rows", rows)
     sentence = said(precision)
