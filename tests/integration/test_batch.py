@@ -28,11 +28,12 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         drawn = client.get(f"{result['attention']}?method=evidence&label=star&format=json").json()
         assert row["predictions"] == result["predictions"]
         assert row["embedding"] == embedded["embedding"]
+        assert row["familiarity"] == result["familiarity"]
         assert row["evidence"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "receipt")}
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {
-        **dict.fromkeys(("predictions", "embedding", "evidence")),
+        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence")),
         "error": {name: problem[name] for name in ("type", "title", "status", "detail")},
     }
 

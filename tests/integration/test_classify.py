@@ -56,7 +56,7 @@ def test_many_labels_are_ranked_outside_of_the_event_loop(client, star, monkeypa
 
 def test_without_attention_nothing_is_kept(client, star):
     (lean,) = client.post("/classify?attention=false", content=star).json()["results"]
-    assert set(lean) == {"predictions", "image"}
+    assert set(lean) == {"predictions", "familiarity", "image"}
 
 
 @pytest.mark.parametrize(
