@@ -19,7 +19,7 @@ def lossless(seed: int = 0) -> bytes:
 
 def test_the_answer_has_the_image_and_on_request_its_maps(client, star):
     (result,) = client.post("/embed", content=star).json()["results"]
-    assert result.keys() == {"embedding", "image"}
+    assert result.keys() == {"embedding", "familiarity", "image"}
     assert result["image"] == {"width": 320, "height": 240, "format": "JPEG"}
     (result,) = client.post("/embed?attention=true", content=star).json()["results"]
     assert client.get(result["attention"]).headers["content-type"] == "image/png"
