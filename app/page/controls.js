@@ -6,10 +6,10 @@ import { changesTo, isIdle, isOfLabel } from "./maps.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const MEANINGS = {
-  evidence: "What each patch adds to the score of a label (red) or takes from it (blue): the exact direct effect on the logit.",
+  evidence: "What each patch adds to a label's logit (red) or takes from it (blue): its exact direct effect.",
   positive_evidence: "What each patch adds in any layer, times rollout. It finds more that matters, but adds up to no logit.",
   class_token: "How strongly the class token, or what stands for it, attends to each patch in one layer.",
-  rollout: "Where the model looks through all layers: attention and residual, multiplied (Abnar and Zuidema, 2020).",
+  rollout: "Where the model looks through all layers: attention and residual, multiplied.",
 };
 const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"], positive_evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];
