@@ -7,12 +7,12 @@ import argparse
 import ast
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from torch import Tensor
 
 from model.checkpoints.stand_ins import Array
-from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD
+from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Interpolation
 
 DEEPEST = 3  # dictionaries around what is said, as meta.dataset_meta.classes of mmpretrain has two
 # Arguments of timm's classes, which its loader reads; and what is measured.
@@ -23,6 +23,7 @@ CHANNELS = re.compile(rf"{OF}(?P<fact>mean|std)s?(rgb)?")
 KEYS = {
     **dict.fromkeys(("inputsize", "imgsize", "imagesize"), "image_size"),
     **dict.fromkeys(("croppct", "evalcropratio"), "crop_pct"),
+    "interpolation": "interpolation",
 }
 FLAG = "imagenet_default_mean_and_std"  # of BEiT's scripts, and of those that were made from them
 HALF = (0.5, 0.5, 0.5)
@@ -70,6 +71,8 @@ def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:
 
 def _read(fact: str, value: Any) -> Any:
     """The value as the fact has it; None if it cannot be meant."""
+    if fact == "interpolation":
+        return next((one for one in get_args(Interpolation) if one == str(value).lower()), None)
     if isinstance(value, str):
         try:
             value = ast.literal_eval(value)

@@ -126,10 +126,11 @@ def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked
     assert answered.preprocessing.mean == (0, 0, 0)
 
 
-def test_a_crop_that_the_file_states_is_taken(tmp_path):
-    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_pct": 0.5}})
-    description = describe_checkpoint(file, overrides={"architecture": "DeiT", "heads": "3"})
-    assert (description.preprocessing.resize_size, description.origins["resize_size"].source) == ((32, 32), "stated")
+def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
+    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_pct": 0.5, "interpolation": "LANCZOS"}})
+    description = describe_checkpoint(file, overrides=OF_DEIT)
+    assert (description.preprocessing.resize_size, description.preprocessing.interpolation) == ((32, 32), "lanczos")
+    assert {description.origins[name].source for name in ("resize_size", "interpolation")} == {"stated"}
 
 
 def test_means_of_what_was_measured_are_not_those_of_pixels():
