@@ -1,6 +1,7 @@
 """Images with their labels: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
 
 import os
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,6 +14,8 @@ from export.parts import HELD_OUT, TRAIN, folders_in, parts_of
 from export.place import check_labelled_images
 from export.walk import SUFFIXES, walk
 from model.checkpoints.checkpoint import first_few
+
+MASK = re.compile(r"(.+)[_ -](mask|segmentation|seg|gt)([_ -]?\d+)?", re.IGNORECASE)  # as in benign_1_mask.png
 
 
 def list_images(images: Path, *, labelled: bool = True) -> Listing:
@@ -83,7 +86,7 @@ def _part(folder: Path, *, labelled: bool) -> Listing:
 
 
 def _odd_folders(folder: Path, images: Iterable[Labelled]) -> Iterator[str]:
-    """Notes on folders that have one label together, and on labels that may lie one level deeper."""
+    """Notes on folders that have one label together, on labels that may lie one level deeper, and on masks."""
     called: dict[str, set[str]] = defaultdict(set)
     inside: dict[str, set[str]] = defaultdict(set)  # names of folders, and "" for an image in none
     for file, label in images:
@@ -93,12 +96,16 @@ def _odd_folders(folder: Path, images: Iterable[Labelled]) -> Iterator[str]:
     for label, names in called.items():
         if len(names) > 1:
             yield f"{folder}: the folders {' and '.join(map(repr, sorted(names)))} have one label, {label!r}"
-    first = next(iter(inside.values()), set())
-    if len(inside) > 1 and len(first) > 1 and "" not in first and all(names == first for names in inside.values()):
+    common = set[str]().union(*inside.values()).intersection(*inside.values())
+    if len(inside) > 1 and len(common) > 1 and "" not in common:
         yield (
-            f"{folder}: all labels have the folders {first_few(sorted(first))}. If these are the labels, call the "
+            f"{folder}: all labels have the folders {first_few(sorted(common))}. If these are the labels, call the "
             f"folders in {folder} {TRAIN} and {HELD_OUT}"
         )
+    stems = {(file.parent, file.stem) for file, _ in images}
+    found = [(file, MASK.fullmatch(file.stem)) for file, _ in images]
+    if masks := [file.name for file, mask in found if mask and (file.parent, mask[1]) in stems]:
+        yield f"{folder}: images that are called as masks of others are learned too: {first_few(masks)}"
 
 
 def _checked_levels(folder: Path, listing: Listing) -> Listing:

@@ -13,9 +13,11 @@ from model.checkpoints.checkpoint import first_few
 
 COLUMNS = ("file", "label", "split")
 SPLIT = COLUMNS[2]
-OF_TRAIN = re.compile(r"(is_?)?train(ing)?")  # names of columns with True where an image is to be learned from
+OF_TRAIN = re.compile(r"((is|in|for)_?)?train(ing)?")  # names of columns with True where an image is to be learned from
 OF_HELD_OUT = re.compile(r"is_?valid|(is_?)?(val|validation|test|held_?out)")  # or is held out
-UNCLEAR = re.compile(rf"{OF_TRAIN.pattern}|{OF_HELD_OUT.pattern}|valid|(sub)?set|fold|partition|dataset|usage|phase")
+UNCLEAR = re.compile(
+    rf"{OF_TRAIN.pattern}|{OF_HELD_OUT.pattern}|valid|(sub|data)?set|(k_?|cv_?)?fold|cv|partition|usage|phase"
+)
 TRUTH = {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}
 SEPARATORS = re.compile(r"[,;|]")  # of several labels in one cell
 
@@ -91,7 +93,7 @@ def _split(rows: Sequence[dict[str, str]], needed: Collection[str]) -> tuple[str
         elif {*cells} <= TRUTH.keys() and (OF_TRAIN.fullmatch(name) or OF_HELD_OUT.fullmatch(name)):
             learned = bool(OF_TRAIN.fullmatch(name))
             found[name] = [TRAIN if TRUTH[cell] == learned else HELD_OUT for cell in cells]
-        elif UNCLEAR.fullmatch(name) and len({*cells}) > 1 and SPLIT not in rows[0]:
+        elif (UNCLEAR.fullmatch(name) or {*cells} & {*TRAIN_NAMES}) and len({*cells}) > 1 and SPLIT not in rows[0]:
             raise ValueError(
                 f"the column {name} may say which images are held out, and has {first_few(sorted({*cells}))}: call it "
                 f"{SPLIT}, with {TRAIN} or {HELD_OUT} in every line, or leave it out"

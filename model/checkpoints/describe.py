@@ -109,7 +109,7 @@ def about_weights(description: Description) -> Iterator[str]:
 
 def _labels(description: Description) -> str:
     if description.labels:
-        return f"{len(description.labels)}: {', '.join(description.labels[:4])}, ..."
+        return f"{len(description.labels):,}: {first_few(description.labels, most=4)}"
     if description.text_tower:
         return "none: it gives embeddings, or with --labels FILE chooses among the labels in it"
     return "none: it has no head"

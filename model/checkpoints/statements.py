@@ -5,21 +5,23 @@ Training scripts save the pixels that they train with under names of their own: 
 
 import argparse
 import ast
+import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from model.checkpoints.stand_ins import Array
-from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD
+from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Interpolation
 
 DEEPEST = 3  # dictionaries around what is said, as meta.dataset_meta.classes of mmpretrain has two
 # Arguments of timm's classes, which its loader reads; and what is measured.
 OTHERS = {"model_kwargs", "model_args", "metrics", "metric", "results", "scores", "history"}
-# Facts by the names of keys, without underscores and in lower case.
+# Facts by the names of keys, without underscores and in lower case; and the names that mean and std have.
+OF = "(im(g|age)|pixel|rgb|channel|norm(al(i[sz]e|i[sz]ation))?|input|data(set)?|train)?s?"
+CHANNELS = re.compile(rf"{OF}(?P<fact>mean|std)s?(rgb)?")
 KEYS = {
-    **dict.fromkeys(("mean", "imgmean", "imagemean", "pixelmean"), "mean"),
-    **dict.fromkeys(("std", "imgstd", "imagestd", "pixelstd"), "std"),
     **dict.fromkeys(("inputsize", "imgsize", "imagesize"), "image_size"),
     **dict.fromkeys(("croppct", "evalcropratio"), "crop_pct"),
+    "interpolation": "interpolation",
 }
 FLAG = "imagenet_default_mean_and_std"  # of BEiT's scripts, and of those that were made from them
 HALF = (0.5, 0.5, 0.5)
@@ -52,7 +54,8 @@ def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:
         if place[-1] == FLAG and isinstance(value, bool):
             both = (IMAGENET_MEAN, IMAGENET_STD) if value else (HALF, HALF)
             found += [Said(fact, channels, where) for fact, channels in zip(("mean", "std"), both, strict=True)]
-        fact = KEYS.get(place[-1].replace("_", "").lower())
+        key = place[-1].replace("_", "").lower()
+        fact = match["fact"] if (match := CHANNELS.fullmatch(key)) else KEYS.get(key)
         if fact is None or OTHERS & {*place}:
             continue
         if isinstance(value, Array):
@@ -66,11 +69,15 @@ def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:
 
 def _read(fact: str, value: Any) -> Any:
     """The value as the fact has it; None if it cannot be meant."""
+    if fact == "interpolation":
+        return next((one for one in get_args(Interpolation) if one == str(value).lower()), None)
     if isinstance(value, str):
         try:
             value = ast.literal_eval(value)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None
+    if getattr(value, "ndim", None) == 1:  # a tensor; this file is read before PyTorch is imported
+        value = value[:4].tolist()
     parts = value if isinstance(value, list | tuple) else [value]
     if not parts or not all(type(part) in (int, float) and 0 <= part < 2**20 for part in parts):
         return None

@@ -47,7 +47,7 @@ def preprocessing(
             return stated[name], Origin.stated("config.json")
         if stated.keys() & {*table()["pretrained_cfg"]} - OF_ROOT:
             return DEFAULTS[name], Origin.stated("timm's default")
-        if said := facts.said_of(name):
+        if fact not in facts.overrides and (said := facts.said_of(name)):
             return said.value, Origin.stated(said.where)
         values = {tag: recipe[name] for tag, recipe in published.items()}
         first = next(iter(values.values()))

@@ -103,8 +103,12 @@ def test_what_is_no_text_is_left_out(tmp_path):
         (["Cat/a.jpg", "cat/b.jpg"], "Cat and cat are different labels"),
         (["cat/a.jpg", "cat /b.jpg", "dog/a.jpg"], "{}: the folders 'cat' and 'cat ' have one label, 'cat'"),
         (
-            ["first/cat/a.jpg", "first/dog/a.jpg", "second/cat/b.jpg", "second/dog/b.jpg"],
+            ["first/cat/a.jpg", "first/dog/a.jpg", "second/cat/b.jpg", "second/dog/b.jpg", "second/cow/b.jpg"],
             "{0}: all labels have the folders cat, dog. If these are the labels, call the folders in {0} train and val",
+        ),
+        (
+            ["a/1.png", "a/1_mask.png", "b/2.png", "b/2_mask_1.png", "b/mask.png"],
+            "{}: images that are called as masks of others are learned too: 1_mask.png, 2_mask_1.png",
         ),
     ],
 )

@@ -20,6 +20,9 @@ PLAIN = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
 SCALED = torch.load(GOLDEN / "deit-3/checkpoint.pth", weights_only=True)["model"]
 HEADLESS = {name: tensor for name, tensor in PLAIN.items() if not name.startswith("head.")}
 MEAN, OTHER = (0.1, 0.2, 0.3), (0.4, 0.5, 0.6)
+OF_DEIT = {"architecture": "DeiT", "heads": "3"}
+SIZES = {"embed_dim": "24", "depth": "4", "num_heads": "3", "patch_size": "4", "mlp_ratio": "2.0"}
+OF_TIMM = {"architecture": "vit_tiny_patch16_224.augreg_in21k", **SIZES}
 Args = argparse.Namespace
 
 
@@ -81,14 +84,13 @@ def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(tm
         ({"mean": [*MEAN]}, MEAN, "mean"),
         ({"config": {"data": {"mean": [*MEAN]}}}, MEAN, "config.data.mean"),
         ({"normalize": {"mean": [25.5, 51.0, 76.5]}}, MEAN, "normalize.mean"),
+        ({"cfg": {"DATASET_MEAN": torch.tensor(MEAN)}}, MEAN, "cfg.DATASET_MEAN"),
         ({"args": Args(imagenet_default_mean_and_std=True)}, IMAGENET_MEAN, "args.imagenet_default_mean_and_std"),
         ({"args": Args(imagenet_default_mean_and_std=False)}, (0.5,) * 3, "args.imagenet_default_mean_and_std"),
     ],
 )
-@pytest.mark.parametrize("architecture", ["DeiT", "vit_tiny_patch16_224.augreg_in21k"])
-def test_pixels_that_a_file_states_are_taken_in_every_family(tmp_path, content, mean, where, architecture):
-    sizes = {"embed_dim": "24", "depth": "4", "num_heads": "3", "patch_size": "4", "mlp_ratio": "2.0"}
-    named = {"architecture": architecture, **({"heads": "3"} if architecture == "DeiT" else sizes)}
+@pytest.mark.parametrize("named", [OF_DEIT, OF_TIMM])
+def test_pixels_that_a_file_states_are_taken_in_every_family(tmp_path, content, mean, where, named):
     file = saved(tmp_path, {"model": PLAIN, **content})
     description = describe_checkpoint(file, overrides=named)
     assert description.preprocessing.mean == pytest.approx(mean)
@@ -109,23 +111,26 @@ def test_pixels_in_the_metadata_of_safetensors_are_taken(tmp_path):
     [
         (
             {"args": Args(mean=[*MEAN]), "config": {"mean": [*OTHER]}},
-            "args.mean of the file says mean 0.1,0.2,0.3, and",
+            r"args.* file says mean 0.1,0.2,0.3, and config.mean of the file 0.4",
         ),
         ({"hyper_parameters": {"mean": np.array(MEAN)}}, "hyper_parameters.mean of the file cannot be read: give"),
-        ({"img_size": 96}, "the table of positions says image_size 16,16, and img_size of the file 96,96: choose one"),
+        ({"img_size": 96}, "positions says image_size 16,16, and img_size of the file 96,96: choose one"),
     ],
 )
-def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked_for(tmp_path, content, message):
+@pytest.mark.parametrize("named", [OF_DEIT, OF_TIMM])
+def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked_for(tmp_path, content, message, named):
+    file = saved(tmp_path, {"model": PLAIN, **content})
     with pytest.raises(CheckpointError, match=message):
-        describe_checkpoint(
-            saved(tmp_path, {"model": PLAIN, **content}), overrides={"architecture": "DeiT", "heads": "3"}
-        )
+        describe_checkpoint(file, overrides=named)
+    answered = describe_checkpoint(file, overrides=named | {"mean": "0,0,0", "image_size": "16,16"})
+    assert answered.preprocessing.mean == (0, 0, 0)
 
 
-def test_a_crop_that_the_file_states_is_taken(tmp_path):
-    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_pct": 0.5}})
-    description = describe_checkpoint(file, overrides={"architecture": "DeiT", "heads": "3"})
-    assert (description.preprocessing.resize_size, description.origins["resize_size"].source) == ((32, 32), "stated")
+def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
+    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_pct": 0.5, "interpolation": "LANCZOS"}})
+    description = describe_checkpoint(file, overrides=OF_DEIT)
+    assert (description.preprocessing.resize_size, description.preprocessing.interpolation) == ((32, 32), "lanczos")
+    assert {description.origins[name].source for name in ("resize_size", "interpolation")} == {"stated"}
 
 
 def test_means_of_what_was_measured_are_not_those_of_pixels():
