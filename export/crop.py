@@ -11,4 +11,7 @@ def about_crop(preprocessing: Preprocessing, seen: float) -> str:
         return ""
     height, width = preprocessing.cropped
     whole = f"--set crop=none --set resize_mode=squash --set resize_size={height},{width}"
-    return f"The crop leaves on average {100 * seen:.0f} % of an image; {whole} sees all of it, squashed."
+    return (
+        f"The crop leaves on average {100 * seen:.0f} % of an image; {whole} sees all of it, squashed and smaller. "
+        "Where what you look for is small, that can be worse; compare with a larger --image-size N."
+    )

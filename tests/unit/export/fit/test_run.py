@@ -259,7 +259,8 @@ def test_notes_name_everything_odd_about_the_images(tmp_path, capsys):
     assert report.notes == (
         "43 images were learned from and 2 held out. The held-out images were given.",
         "The crop leaves on average 62 % of an image; --set crop=none --set resize_mode=squash --set "
-        "resize_size=24,40 sees all of it, squashed.",
+        "resize_size=24,40 sees all of it, squashed and smaller. Where what you look for is small, that can be worse; "
+        "compare with a larger --image-size N.",
         f"{images}/train: files that do not have the suffix of an image are not tried: .txt (1).",
         f"Images that could not be used: 1 ({images}/train/red/broken.jpg).",
         f"Copies of other images, which were not used: 1 ({images}/train/red/copy.png).",
