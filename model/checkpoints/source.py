@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from model.checkpoints import foreign
+from model.checkpoints import foreign, statements
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.class_names import files_in, found_in
 from model.checkpoints.computed import refusal, whole
@@ -47,7 +47,7 @@ class Source:
         opened = [open_weights(file) for file in files]
         first = opened[0]
         self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
-        self.said = tuple(said for content in opened for said in content.said)
+        self.said = (*(said for content in opened for said in content.said), *statements.beside(self.folder))
         self._class_names = {where: value for content in opened for where, value in content.names.items()}
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):

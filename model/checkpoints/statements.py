@@ -7,7 +7,11 @@ import argparse
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
+
+import yaml
 
 from model.checkpoints.stand_ins import Array
 from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Interpolation
@@ -26,6 +30,7 @@ KEYS = {
 FLAG = "imagenet_default_mean_and_std"  # of BEiT's scripts, and of those that were made from them
 HALF = (0.5, 0.5, 0.5)
 BYTES = 255  # pixels are from 0 to it where a mean is above 1
+FILES = ("args.yaml", "args.json", "train_args.json", "hparams.yaml")  # JSON is YAML too
 
 
 class Said(NamedTuple):
@@ -44,6 +49,18 @@ def entries(content: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
         if isinstance(key, str):
             yield (*place, key), value
             yield from entries(value, (*place, key))
+
+
+def beside(folder: Path) -> tuple[Said, ...]:
+    """What scripts have written of pixels into files beside the weights, as timm's train.py does. A file that is no
+    YAML says nothing.
+    """
+    found: tuple[Said, ...] = ()
+    for name in FILES:
+        with suppress(OSError, ValueError, yaml.YAMLError):
+            if (file := folder / name).is_file():
+                found += of_pixels(yaml.safe_load(file.read_text(encoding="utf-8")), of=name)
+    return found
 
 
 def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:

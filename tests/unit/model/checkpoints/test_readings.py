@@ -106,6 +106,14 @@ def test_pixels_in_the_metadata_of_safetensors_are_taken(tmp_path):
     assert description.preprocessing.mean == MEAN
 
 
+def test_pixels_that_a_script_has_written_beside_the_weights_are_taken(tmp_path):
+    save_file(PLAIN, tmp_path / "x.safetensors")
+    (tmp_path / "args.yaml").write_text("mean: [0.1, 0.2, 0.3]\nstd: null\n")
+    (tmp_path / "hparams.yaml").write_text("!!python/name:os.system\n")
+    description = describe_checkpoint(tmp_path / "x.safetensors", overrides={"architecture": "DeiT", "heads": "3"})
+    assert (description.preprocessing.mean, description.origins["mean"].where) == (MEAN, "mean of args.yaml")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
