@@ -138,6 +138,7 @@ export class Queue extends EventTarget {
 
 /** One file: waiting, working, named or refused. */
 class Item {
+  static #count = 0;
   #file;
   #classes;
   #refusals;
@@ -157,6 +158,7 @@ class Item {
     this.#button = element("button", { type: "button", disabled: true, title: file.name }, image, this.#status);
     this.#button.addEventListener("click", () => choose(this.result));
     this.node = element("li", { class: "waiting" }, this.#button);
+    this.node.place = Item.#count++; // among all files that were added
   }
 
   get name() {

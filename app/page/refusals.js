@@ -10,8 +10,10 @@ export class Refusals {
     this.#list = box.querySelector("ul");
   }
 
+  /** In the order in which files were added, whatever the order of their answers. */
   add(node) {
-    this.#list.append(node);
+    const next = [...this.#list.children].find(({ place }) => place > node.place);
+    this.#list.insertBefore(node, next ?? null);
     if (this.#list.children.length === 2) this.#box.open = false;
     this.#count();
   }
