@@ -175,8 +175,8 @@ def _choose(
     called = {_called(*one): one for one in found}
     if weights is not None:
         if weights not in called:
-            names = ", ".join(filter(None, called)) or "one network without a name"
-            raise CheckpointError(f"--set weights={weights}: {file} has {names}")
+            has = ", ".join(filter(None, called)) or "one network without a name"
+            raise CheckpointError(f"--set weights={weights}: {file} has {has}")
         return called[weights]
     if not found:
         raise CheckpointError(f"{file} holds no state dict")
