@@ -111,8 +111,9 @@ def _unused(source: Source, family: Family, description: Description) -> dict[st
         return {}
     with torch.device("meta"):
         expected = VisionTransformer(description.config).state_dict()
-    names = tensors.keys() - expected.keys() - ({*native.KNOWN} if family is native else set())
-    return {source.names_in_file.get(name, name): tensors[name] for name in names}
+    names = tensors.keys() - expected.keys()
+    known = {name for name in names if family is native and name.startswith(native.KNOWN)}
+    return {source.names_in_file.get(name, name): tensors[name] for name in names - known}
 
 
 def _served(tensors: State, description: Description) -> State:

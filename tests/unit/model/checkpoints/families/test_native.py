@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.native import save
+from model.checkpoints.load import describe_checkpoint
 from model.checkpoints.tensors import RELATIVE
 from tests.support.disk import room_for
 from tests.support.familiar import knowing
@@ -40,6 +41,7 @@ def test_known_images_come_back_with_the_facts_that_change_their_features(tmp_pa
         features = torch.randn(3, len(saved.known.unlike.mean))
         assert loaded.unlike(features).equal(saved.known.unlike(features))
         assert (loaded.pictures, loaded.changed_by) == (saved.known.pictures, ())
+    assert describe_checkpoint(path).problems == ()  # none of what is known is an unused tensor
     assert load_checkpoint(path, overrides={"image_size": "40,40"}).known.changed_by == ("image_size",)
     save(toy_checkpoint(), path)
     assert load_checkpoint(path).known is None
