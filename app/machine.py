@@ -70,17 +70,6 @@ def allowed_memory() -> int:
     return min([machine, *(int(limit) for limit in limits if limit != "max")])
 
 
-def resident_memory() -> int:
-    """Bytes of this process that lie in memory and in no file, so that only ending it frees them; 0 where no system
-    call tells. Linux counts them against the limit of the control group.
-    """
-    try:
-        _, resident, shared, *_ = Path("/proc/self/statm").read_text().split()
-    except OSError:
-        return 0
-    return os.sysconf("SC_PAGE_SIZE") * (int(resident) - int(shared))
-
-
 def cpu_seconds(process: int) -> float:
     """Processor time of a process, by its number above 0; 0 where there is none, or no system call tells."""
     try:

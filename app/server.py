@@ -28,7 +28,7 @@ from app.door.keys import open_keys
 from app.errors import CannotStart
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files, hide_memory
-from app.settings import VERSION, Settings, unknown_variables
+from app.settings import VERSION, Settings, unknown_variables, variable
 from app.telemetry.logs import configure
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def load(flags: Sequence[str] = ()) -> "tuple[FastAPI, Settings, list[socket.soc
         settings = CliApp.run(Settings, cli_args=list(flags))
     except ValidationError as error:
         for e in error.errors():
-            field = f"VIT_{str(e['loc'][0]).upper()}: " if e["loc"] else ""
+            field = f"{variable(str(e['loc'][0]))}: " if e["loc"] else ""
             print(f"cannot start: {field}{e['msg'].removeprefix('Value error, ')}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure(settings.log_format, settings.log_level)
@@ -137,7 +137,7 @@ def _bind(settings: Settings, field: str) -> socket.socket:
     except OSError as error:
         bound.close()
         if error.errno == errno.EADDRINUSE:
-            another = f"VIT_{field.upper()}={port + 1 if port < 65535 else 8000}"
+            another = f"{variable(field)}={port + 1 if port < 65535 else 8000}"
             raise CannotStart(f"port {port} of {host} is in use: choose another, such as {another}") from None
         raise CannotStart(f"port {port} of {host} cannot be used: {error.strerror}") from None
     return bound

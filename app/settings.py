@@ -168,8 +168,13 @@ class Settings(BaseSettings):
         return store
 
 
+def variable(field: str) -> str:
+    """The variable of the environment that sets this field."""
+    return f"VIT_{field.upper()}"
+
+
 def unknown_variables(names: Iterable[str]) -> list[str]:
     """A sentence for each VIT_* variable of the environment that is not a setting."""
-    known = [f"VIT_{field.upper()}" for field in Settings.model_fields]
+    known = [variable(field) for field in Settings.model_fields]
     unknown = [name for name in names if name.startswith("VIT_") and name not in known]
     return [f"{name} is not a setting and has no effect{is_meant(name, known)}" for name in unknown]

@@ -1,4 +1,4 @@
-"""What a person is told of the crop: how much of their images it leaves, and how all of it would be seen."""
+"""The sentence on the crop: how much of an image it leaves, and which settings show the whole image."""
 
 from model.preprocessing import Preprocessing
 

@@ -57,7 +57,7 @@ class Services:
 
     async def maps(self, id: str, kept: KeptImage, request: Request, choice: Choice | None = None) -> Maps:
         """The maps of a kept image, with evidence for the chosen labels. Raises InvalidParameter, StoreUnavailable, and
-        what a run of the model raises, and ClientDisconnect where nobody waits for them any more.
+        what a run of the model raises. Raises ClientDisconnect if the client leaves.
         """
         classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
         state = RequestState.of(request.scope)

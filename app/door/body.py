@@ -8,7 +8,7 @@ from starlette.requests import HTTPConnection
 from starlette.types import Message, Receive
 
 from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
-from app.settings import Settings
+from app.settings import Settings, variable
 from app.telemetry.stages import Stages
 
 LINGER_S = 5.0  # for a client to stop sending after its answer
@@ -35,7 +35,7 @@ class Bodies:
     def check_size(self, size: int) -> None:
         """Raises BodyTooLarge for a body of so many bytes."""
         if size > self._max_bytes:
-            setting = f"VIT_{self._limited_by.upper()}"
+            setting = variable(self._limited_by)
             raise BodyTooLarge(
                 f"The request body exceeds {self._max_bytes} bytes, the most that {setting} allows one request."
             )

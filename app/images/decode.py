@@ -3,7 +3,6 @@
 Knows nothing of HTTP, and imports little: it runs in processes of its own.
 """
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
@@ -23,6 +22,7 @@ from PIL import (
 from PIL import WebPImagePlugin as WebpImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
+from app.images.headers import JPEG_BARE, JPEG_MARKER, JPEG_SCAN
 from app.images.kinds import ACCEPTED, IMAGES, what_is
 
 AVIF_DECODER = "dav1d"
@@ -63,8 +63,7 @@ PARSERS: dict[str, type[ImageFile.ImageFile]] = {
 }
 MAX_SIDE = 16384  # pixels; the limit of WebP itself is 16383
 MAX_SCANS = 100  # of a JPEG; encoders write ten
-_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # of a JPEG: no stuffed byte, restart marker or padding
-_SOI, _EOI, _SOS, _TEM = 0xD8, 0xD9, 0xDA, 0x01
+_JPEG_END = 0xD9
 
 
 class Limits(NamedTuple):
@@ -102,13 +101,13 @@ def opened(data: bytes, limits: Limits) -> Iterator[tuple[Image.Image, str]]:
 def scans_of(jpeg: bytes) -> int:
     """The number of scans before the end of the image. Markers are found as libjpeg finds them (T.81, annex B)."""
     scans, position = 0, 2
-    while match := _MARKER.search(jpeg, position):
+    while match := JPEG_MARKER.search(jpeg, position):
         marker, position = jpeg[match.start() + 1], match.end()
-        if marker == _EOI:
+        if marker == _JPEG_END:
             break
-        if marker in (_SOI, _TEM):  # these two have no length
+        if marker in JPEG_BARE:
             continue
-        scans += marker == _SOS
+        scans += marker == JPEG_SCAN
         position += max(int.from_bytes(jpeg[position : position + 2], "big"), 2)
     return scans
 

@@ -16,10 +16,10 @@ MAX_STEPS = 1000  # from one segment, chunk or box to the next: cameras and edit
 _BYTES = 64  # read at a step
 _END = 2**63
 
-_JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # not a stuffed byte, a restart marker or padding
+JPEG_MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")  # not a stuffed byte, a restart marker or padding
 _JPEG_FRAMES = {*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC}
-_JPEG_SCAN = 0xDA
-_JPEG_BARE = {0x01, 0xD8}  # markers without a length
+JPEG_SCAN = 0xDA
+JPEG_BARE = {0x01, 0xD8}  # markers without a length
 _GIF_IMAGE, _GIF_EXTENSION = b",!"
 _GIF_MAX_BLOCKS, _GIF_WINDOW_BYTES = 35_000, 2**16  # blocks of up to 255 bytes; a comment may be megabytes long
 _TIFF_WIDTH, _TIFF_HEIGHT, _TIFF_ENTRY_BYTES, _TIFF_MAX_ENTRIES = 256, 257, 12, 4096
@@ -45,7 +45,7 @@ def _jpeg(read: Read) -> Size:
     """ITU-T T.81, annex B. Markers are found where libjpeg finds them: it skips what stands between segments."""
     at = 2
     for _ in range(MAX_STEPS):
-        found = _JPEG_MARKER.search(data := read(at, _BYTES))
+        found = JPEG_MARKER.search(data := read(at, _BYTES))
         if not found and len(data) < _BYTES:
             break
         if not found:
@@ -55,9 +55,9 @@ def _jpeg(read: Read) -> Size:
         if marker in _JPEG_FRAMES:
             frame = read(at + 3, 4)
             return _big(frame[2:]), _big(frame[:2])
-        if marker == _JPEG_SCAN:
+        if marker == JPEG_SCAN:
             break
-        if marker not in _JPEG_BARE:
+        if marker not in JPEG_BARE:
             at += max(_big(read(at, 2)), 2)
     return UNKNOWN
 

@@ -94,7 +94,7 @@ class Explainer:
             await asyncio.wait([running], timeout=deadline - time.monotonic())
         except asyncio.CancelledError:
             if self._waiting[key] == 1 and running.cancel():
-                del self._running[key]  # whoever comes now needs a run of its own
+                del self._running[key]  # the next caller needs a new run
             raise
         finally:
             self._waiting -= Counter([key])  # which leaves out what is 0

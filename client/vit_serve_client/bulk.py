@@ -195,8 +195,8 @@ class Bulk:
             wait_s = min(2 * wait_s, LONGEST_WAIT_S)
 
     def _is_of_images(self, refused: ServiceProblem, count: int) -> bool:
-        """Whether others than these may be answered, or one of several. If not, the address, the key or a parameter is
-        wrong.
+        """Whether the refusal is about these images, so many in one request. If not, the address, the key or a
+        parameter is wrong, and no other image would be answered.
         """
         status, type = refused.problem.status, refused.problem.type
         if isinstance(refused, NotTheService):

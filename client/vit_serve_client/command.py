@@ -25,8 +25,9 @@ from vit_serve_client.vectors import Vectors
 LEAST_S = 5.0  # for an answer, whatever the patience
 LISTED = 10  # labels with their counts at the end
 SOME_FAILED, GAVE_UP, INTERRUPTED = 1, 2, 130  # exit statuses; the last as of programs that SIGINT ends
-LASTING = {400, 415, 422}  # statuses that are an image's own. After any other, another run asks again: as after 413,
-# which depends on how the service, or a proxy before it, is set
+# Statuses that say something of the image. After any other the next run sends the image again: after 413, the limit of
+# the service or of a proxy may have been raised.
+LASTING = {400, 415, 422}
 KEY_REFUSED = "the service does not take this API key"
 HINTS = {
     401: "the service wants an API key: give it with --key or VIT_API_KEY",

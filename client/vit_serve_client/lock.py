@@ -14,7 +14,7 @@ WITHOUT = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of file systems that
 
 def locked(path: Path) -> BinaryIO:
     """The file, to append to. Another run cannot have it until it is closed, where the system and its file system have
-    locks. Raises ValueError while another run has it, and for what is no file.
+    locks. Raises ValueError while another run has it, and if the path is a pipe, a device or a folder.
     """
     if path.exists() and not path.is_file():  # a pipe would wait for a reader, and a device may have no end
         raise ValueError(f"{path} is not a file")

@@ -1,7 +1,7 @@
 """Files with names of classes, in the order of the classes.
 
 Lines, tables and objects may number their names. These numbers are indices if they are 0, 1, 2 and so on, in any order.
-Numbers from 1 say no more than that lines are in their order: whoever wrote them may have counted in another one.
+Numbers from 1 are accepted only where the lines are in that order: else the model may count in another one.
 """
 
 import ast
@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from io import StringIO
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.class_names import found_in
@@ -94,8 +96,6 @@ def _parsed(text: str, suffix: str) -> Sequence[str]:
 
 
 def _yaml(text: str) -> Any:
-    import yaml  # the other forms do not need it
-
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:

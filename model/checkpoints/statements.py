@@ -52,8 +52,8 @@ def entries(content: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 def beside(folder: Path) -> tuple[Said, ...]:
-    """What scripts have written of pixels into files beside the weights, as timm's train.py does. A file that is no
-    YAML says nothing.
+    """What scripts have written of pixels into files beside the weights, as timm's train.py does. A file that cannot be
+    read as YAML says nothing.
     """
     found: tuple[Said, ...] = ()
     for name in FILES:
@@ -64,7 +64,7 @@ def beside(folder: Path) -> tuple[Said, ...]:
 
 
 def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:
-    """What is said of pixels. None, which stands for what was not given, says nothing."""
+    """What is said of pixels. A value of None says nothing: scripts write it for what was not given."""
     found = []
     for place, value in entries(content):
         where = f"{'.'.join(place)} of {of}"

@@ -122,8 +122,7 @@ class CudaEngine(Engine):
         """Raises WrongAnswer when a replay and a run node by node differ for images that are all different: those of
         the last run, shifted.
         """
-        rows = np.arange(size)
-        self._pixels[:size] = [np.roll(self._pixels[0], SHIFT_PX * row, axis=1) for row in rows]
+        self._pixels[:size] = [np.roll(self._pixels[0], SHIFT_PX * row, axis=1) for row in range(size)]
         fill_classes(self._classes, ())
         inputs = self._pixels[:size], self._classes[:size]
         expected = recording.run(*inputs, plainly=True)
