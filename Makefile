@@ -68,7 +68,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(BENCH)/openvino/.installed  ## measure, and rewrite the benchmark tables in docs/
+bench: $(VENV)/.dev $(BENCH)/openvino/.installed  ## measure, and rewrite the tables of benchmarks
 	$(BIN)/python -m lab.benchmarks
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
@@ -83,7 +83,7 @@ catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a serve
 mutation: $(VENV)/.dev  ## [SECONDS=600]: send images with changed bytes to a server
 	$(BIN)/python -m lab.load.mutation $(SECONDS)
 
-loadgen: $(VENV)/.loadgen  ## measure with the load generator of MLPerf Inference; rewrites its table in docs/benchmarks.md
+loadgen: $(VENV)/.loadgen  ## measure with the load generator of MLPerf Inference; rewrites its table in lab/load/README.md
 	$(BIN)/python -m lab.load.loadgen
 
 fuzz: $(VENV)/.fuzz  ## fuzz the decoder with atheris for ten minutes
@@ -96,10 +96,10 @@ wire: $(VENV)/.dev  ## [SECONDS=600]: send broken HTTP to a server, and bodies t
 schema: $(VENV)/.dev  ## [SECONDS=600]: test the API against its OpenAPI description with schemathesis
 	$(BIN)/python -m lab.load.schema $(or $(SECONDS),600)
 
-overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacity; rewrites the table in docs/operations.md
+overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacity; rewrites the table in lab/load/README.md
 	$(BIN)/python -m lab.load.overload $(SECONDS)
 
-soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the table in docs/operations.md
+soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the table in lab/load/README.md
 	$(BIN)/python -m lab.load.soak $(SECONDS)
 
 rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, and replace one of two models; rewrites tables in docs/deployment.md
@@ -109,7 +109,7 @@ rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, an
 parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites lab/parity/parity.json and docs/checkpoints.md
 	$(PARITY)/bin/python -m lab.parity $(PEERS)
 
-study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites tables in docs/learning.md
+study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites lab/study/README.md
 	$(BIN)/python -m lab.study $(EXPERIMENTS)
 
 batch: $(VENV)/.dev $(BATCH)/.installed  ## run Ray Data and Daft, compare their rows with the service, and rewrite the table in docs/deployment.md

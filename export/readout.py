@@ -42,7 +42,7 @@ class Readout:
             case LayerScale():
                 return replace(self, direction=self.direction * layer.gamma)
             case Linear() | QuantisedLinear():
-                # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (docs/openvino.md).
+                # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (tests/support/openvino_faults.py).
                 direction, weight = self.direction, layer.weight
                 if isinstance(layer, QuantisedLinear):  # OpenVINO with streams leaves a scale beside a weight out
                     direction, weight = direction * layer.scale, layer.integers
@@ -74,7 +74,7 @@ class Readout:
     def _biased(self, bias: Tensor | None) -> Self:
         if bias is None:
             return self
-        # As a matrix of one column: OpenVINO cannot scale a product with a vector (docs/openvino.md).
+        # As a matrix of one column: OpenVINO cannot scale a product with a vector (tests/support/openvino_faults.py).
         of_bias = (self.direction @ bias.float().unsqueeze(-1)).squeeze(-1)  # (B, R, K)
         each = of_bias * self.weights.sum(-1, keepdim=True)
         return replace(self, constant=self.constant + each.sum(1))

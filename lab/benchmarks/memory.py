@@ -1,4 +1,4 @@
-"""Time from start to ready, memory of the serving processes, and bytes on disk; see docs/benchmarks.md."""
+"""Time from start to ready, memory of the serving processes, and bytes on disk; for docs/benchmarks.md."""
 
 import statistics
 import tempfile

@@ -1,16 +1,20 @@
 """`python -m lab.benchmarks.page`: write the tables and figures of the pages from the records, without measuring."""
 
 import re
+from collections.abc import Mapping, Sequence
 
 from lab.benchmarks.figures import fill
-from lab.benchmarks.leaders import AMX, AVX2, ahead, fastest
-from lab.benchmarks.record import ROOT, Rows, read_record, record_paths, rows_of
+from lab.benchmarks.leaders import AMX, AVX2, COMMON, RATE, ahead, fastest
+from lab.benchmarks.record import ROOT, Record, Rows, read_record, record_paths, rows_of
 from lab.benchmarks.rounds import table
 from lab.benchmarks.sizing import sizing
 from lab.gpu.tables import gpu_tables
 
 README = ROOT / "README.md"
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [*DOCS, *sorted((ROOT / "lab").glob("*/README.md"))]
+WIDEST = {"amx": " with AMX", "avx512_bf16": " with AVX512-BF16", "avx512": " with AVX-512", "avx2": " with AVX2"}
+QUARTILES = re.compile(r" \([\d.]+ to [\d.]+\)$")
 BLOCK = re.compile(r"(<!-- ([\w -]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -20,11 +24,28 @@ def of_first_fill() -> Rows:
     return [{name: row[name] for name in row if name != "fill"} for row in rows if row["fill"] == rows[0]["fill"]]
 
 
+def measured(record: Record) -> str:
+    """When, and on which processor."""
+    name, _, instructions = str(record.head.get("processor", "processor not recorded (")).partition(" (")
+    widest = next((called for flag, called in WIDEST.items() if flag in instructions), "")
+    return f"*{str(record.head['date'])[:10]}, {name.replace('(R)', '').replace(' Processor', '')}{widest}*"
+
+
+def of_record(name: str, *columns: str) -> str:
+    """Its table, and below it when it was measured. Of some columns alone, cells have no quartiles."""
+    record = read_record(record_paths()[name])
+    rows: Sequence[Mapping[str, object]] = record.rows
+    if columns:
+        rows = [{column.removesuffix(" (quartiles)"): QUARTILES.sub("", str(row[column])) for column in columns} for row in record.rows]
+    return f"{table(rows)}\n\n{measured(record)}"
+
+
 def blocks() -> dict[str, str]:
     """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
-    tables = {name: table(read_record(path).rows) for name, path in record_paths().items()}
+    tables = {name: of_record(name) for name in record_paths()}
     return tables | {
         "figures": table(fastest(AMX)),
+        "servers": of_record(AMX, "server", "graph", RATE, "ratio (quartiles)", COMMON, "CPU ms per image"),
         "where others are ahead": ahead(AMX),
         "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),

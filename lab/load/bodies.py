@@ -1,4 +1,4 @@
-"""`python -m lab.load.bodies`: bodies that try to cost a server memory or time; writes tables in docs/security.md.
+"""`python -m lab.load.bodies`: bodies that try to cost a server memory or time; writes tables in lab/load/README.md.
 
 Growth is that of allocated memory; peak is the largest resident memory meanwhile, minus that before.
 """

@@ -1,4 +1,4 @@
-"""`python -m lab.load.catalogue [ROUNDS]`: send the whole catalogue to a real server; for docs/security.md.
+"""`python -m lab.load.catalogue [ROUNDS]`: send the whole catalogue to a real server; for lab/load/README.md.
 
 It exits with 1 unless every answer was an expected one.
 """

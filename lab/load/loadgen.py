@@ -3,7 +3,7 @@
 It sends JPEGs of 500 x 334 to POST /classify of a real server with ViT-S/16 (random weights), labels alone. Offline
 gives all images at once and counts images per second. Server lets them arrive at random times (Poisson), and is asked
 for shares of that rate: a run is valid when 99 of 100 are answered within LATENCY_MS. MLPerf's own runs take ten
-minutes. Needs the dependency group `loadgen`. The table goes to docs/benchmarks.md.
+minutes. Needs the dependency group `loadgen`. The table goes to lab/load/README.md.
 """
 
 import re

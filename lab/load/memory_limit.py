@@ -1,7 +1,7 @@
 """`python -m lab.load.memory_limit [REQUESTS]`: does a replica stay within the memory limit that Kubernetes gives it?
 
 The server runs in a control group with the limit of docker/kubernetes/base/deployment.yaml, under mixed traffic without
-a pause, with maps in its own memory. The table goes to docs/benchmarks.md. It needs root, for the control group.
+a pause, with maps in its own memory. The table goes to lab/load/README.md. It needs root, for the control group.
 """
 
 import asyncio

@@ -2,7 +2,7 @@
 
 The real server runs ViT-Ti/16 (random weights) with default settings. Its peak is the highest rate that it answers at
 in a closed loop. Then, in rounds, the peak is measured again, and requests arrive at random times at multiples of it.
-Ratios are medians of those in one round. The generator shares the cores. The table goes to docs/operations.md.
+Ratios are medians of those in one round. The generator shares the cores. The table goes to lab/load/README.md.
 """
 
 import statistics

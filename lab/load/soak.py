@@ -2,7 +2,7 @@
 
 Images in work come and go, so each window of time counts with its lowest memory, and a line fitted to the windows after
 the first quarter gives the growth. The same is done with a server that has a planted leak, which must be found.
-The table goes to docs/operations.md.
+The table goes to lab/load/README.md.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`python -m lab.load.store_faults`: what faults of Redis cost a request; writes the table in docs/operations.md.
+"""`python -m lab.load.store_faults`: what faults of Redis cost a request; writes the table in lab/load/README.md.
 
 While images are classified in an open loop, a map stored before is requested again and again.
 """

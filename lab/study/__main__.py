@@ -1,4 +1,4 @@
-"""`python -m lab.study [transfer] [growth] ...`: the paper in miniature, the tables of docs/learning.md.
+"""`python -m lab.study [transfer] [growth] ...`: the paper in miniature, the tables of lab/study/README.md.
 
 What is learned lies in study.work/ until all of it is done, so that a run that was interrupted goes on.
 """

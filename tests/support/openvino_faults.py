@@ -1,4 +1,8 @@
-"""The faults of docs/openvino.md, and beside each the form in which OpenVINO gives the right numbers.
+"""What OpenVINO 2026.4.1 computes wrongly on Linux and AMD EPYC, and beside each the form of the graphs, which is right.
+
+ONNX Runtime computes all of them right. Two more have no form here. A rotary embedding with one position reads that as
+the position of every token (export/rewrite.py). Products in bfloat16 are reported wrong on Zen 5
+(openvinotoolkit/openvino#38256): the known answer finds that at the start.
 
 `python -m tests.support.openvino_faults` says what the installed version does on this machine.
 """

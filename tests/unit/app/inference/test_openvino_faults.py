@@ -1,4 +1,4 @@
-"""What the graphs have in place of that which OpenVINO computes wrongly, in the installed version: docs/openvino.md."""
+"""What the graphs have in place of that which OpenVINO computes wrongly, in the installed version."""
 
 import pytest
 
