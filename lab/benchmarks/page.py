@@ -36,7 +36,8 @@ def of_record(name: str, *columns: str) -> str:
     record = read_record(record_paths()[name])
     rows: Sequence[Mapping[str, object]] = record.rows
     if columns:
-        rows = [{column.removesuffix(" (quartiles)"): QUARTILES.sub("", str(row[column])) for column in columns} for row in record.rows]
+        names = {column: column.removesuffix(" (quartiles)") for column in columns}
+        rows = [{name: QUARTILES.sub("", str(row[column])) for column, name in names.items()} for row in record.rows]
     return f"{table(rows)}\n\n{measured(record)}"
 
 
