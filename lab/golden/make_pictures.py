@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from fastapi.testclient import TestClient
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 from playwright.sync_api import sync_playwright
 
 from app.main import create_app
@@ -28,8 +28,8 @@ SAMPLE_SCENES = (
     ("crescent", 10, (384, 384)),  # the demo model takes it for an arrow: a case for "why this, not that"
 )
 SHEET_SCENES = (("star", 21), ("heart", 8), ("arrow", 14))
-SIDE, GAP = 384, 12
-MAPS: tuple[dict[str, str], ...] = ({}, {"method": "rollout"}, {"method": "evidence"})
+SIDE, GAP, TITLE = 384, 12, 56
+MAPS = {"class token": {}, "rollout": {"method": "rollout"}, "evidence": {"method": "evidence"}}  # and their parameters
 
 
 def main() -> None:
@@ -55,12 +55,15 @@ def write_sheet() -> None:
             if label == "star":
                 (DOCS / "star.jpg").write_bytes(out.getvalue())
             answer = client.post("/classify", content=out.getvalue()).json()["results"][0]
-            maps = [client.get(answer["attention"], params=params).content for params in MAPS]
+            maps = [client.get(answer["attention"], params=params).content for params in MAPS.values()]
             rows.append([Image.open(BytesIO(data)).convert("RGB") for data in (out.getvalue(), *maps)])
-    sheet = Image.new("RGB", (len(rows[0]) * (SIDE + GAP) - GAP, len(rows) * (SIDE + GAP) - GAP), "white")
+    sheet = Image.new("RGB", (len(rows[0]) * (SIDE + GAP) - GAP, TITLE + len(rows) * (SIDE + GAP) - GAP), "white")
+    titles, font = ImageDraw.Draw(sheet), ImageFont.load_default(32)
+    for x, title in enumerate(("image", *MAPS)):
+        titles.text((x * (SIDE + GAP) + SIDE // 2, TITLE // 2), title, "black", font, anchor="mm")
     for y, row in enumerate(rows):
         for x, image in enumerate(row):
-            sheet.paste(image, (x * (SIDE + GAP), y * (SIDE + GAP)))
+            sheet.paste(image, (x * (SIDE + GAP), TITLE + y * (SIDE + GAP)))
     half = sheet.resize((sheet.width // 2, sheet.height // 2), Image.Resampling.LANCZOS)
     half.save(DOCS / "heatmap.png", optimize=True)
 
