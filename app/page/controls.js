@@ -2,16 +2,10 @@
 
 import { byId, element } from "./element.js";
 import { LabelField } from "./label_field.js";
-import { changesTo, isIdle, isOfLabel } from "./maps.js";
+import { changesTo, isIdle } from "./maps.js";
+import { METHODS, isMethod, isOfLabel } from "./methods.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
-const MEANINGS = {
-  evidence: "What each patch adds to a label's logit (red) or takes from it (blue): its exact direct effect.",
-  positive_evidence: "What each patch adds in any layer, times rollout. It finds more that matters, but adds up to no logit.",
-  class_token: "How strongly the class token, or what stands for it, attends to each patch in one layer.",
-  rollout: "Where the model looks through all layers: attention and residual, multiplied.",
-};
-const LAYER_NAMES = { class_token: ["mean"], rollout: [], evidence: ["sum", "mean"], positive_evidence: ["sum", "mean"] };
 const HEAD_NAMES = ["mean", "max", "min"];
 
 /** The layer that is shown, as text. An empty `layer` means the method's default. */
@@ -34,6 +28,11 @@ export class Controls {
     this.#state = state;
     this.#shape = shape;
     this.#classes = classes;
+    for (const [name, { title }] of Object.entries(METHODS)) {
+      const choice = element("label", {}, element("input", { type: "radio", name: "method", value: name }), element("span", {}, title));
+      choice.classList.toggle("of-classes", isOfLabel(name));
+      byId("methods").append(choice);
+    }
     const { label, against } = this.#form.elements;
     this.#label = new LabelField(label, { classes, choose: (key) => this.#compare({ label: key }) });
     this.#against = new LabelField(against, {
@@ -41,8 +40,8 @@ export class Controls {
       none: "no second label",
       choose: (key) => this.#compare({ against: key }),
     });
-    const sentence = ([method, text]) => element("span", { "data-method": method }, text);
-    byId("meaning").replaceChildren(...Object.entries(MEANINGS).map(sentence));
+    const sentence = ([method, { meaning }]) => element("span", { "data-method": method }, meaning);
+    byId("meaning").replaceChildren(...Object.entries(METHODS).map(sentence));
     for (const event of ["pointerover", "pointerleave"])
       byId("methods").addEventListener(event, ({ target }) => this.#explain(target.value));
     this.#form.addEventListener("input", ({ target }) => this.#apply(target));
@@ -62,7 +61,7 @@ export class Controls {
     const signed = values.method === "evidence";
     const ofLabel = isOfLabel(values.method);
     this.#explain();
-    steps("layer", [...LAYER_NAMES[values.method], ...Array(layers).keys()]);
+    steps("layer", [...METHODS[values.method].layers, ...Array(layers).keys()]);
     steps("head", [...HEAD_NAMES, ...Array(heads).keys()]);
     byId("why").hidden = !ofLabel;
     this.#label.show(this.#key, this.#likely);
@@ -87,7 +86,7 @@ export class Controls {
 
   /** What the chosen method shows, or the one under the pointer. */
   #explain(method) {
-    const shown = MEANINGS[method] ? method : this.#state.values.method;
+    const shown = isMethod(method) ? method : this.#state.values.method;
     for (const sentence of byId("meaning").children) sentence.classList.toggle("shown", sentence.dataset.method === shown);
   }
 

@@ -3,17 +3,16 @@
 
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
-import { changesTo, isOfLabel } from "./maps.js";
+import { changesTo } from "./maps.js";
+import { METHODS, isOfLabel, takes } from "./methods.js";
 
 const STEPS = { ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], ArrowLeft: ["head", -1], ArrowRight: ["head", 1] };
-const METHODS = ["class_token", "rollout"];
-const METHODS_OF_CLASSES = ["evidence", "positive_evidence"];
 const TEXT = "textarea, input:not([type=radio], [type=range], [type=checkbox], [type=file])";
 const KEEPS_KEYS = "select, [type=radio], [type=range]";
 
 export function listenToKeys(state, { layers, heads, labels }) {
   const count = { layer: layers, head: heads };
-  const methods = [...(labels.length ? METHODS_OF_CLASSES : []), ...METHODS]; // as the page shows them
+  const methods = Object.keys(METHODS).filter((method) => labels.length || !isOfLabel(method));
   let tabbed = false; // to where the focus is
   addEventListener("pointerdown", () => (tabbed = false), true);
 
@@ -37,7 +36,7 @@ export function listenToKeys(state, { layers, heads, labels }) {
     if (method && event.target.matches("[type=radio]")) event.target.blur(); // its ring would stay at the last method
     if (event.key === "o") state.set({ beside: String(values.beside !== "true") });
     const [name, step] = STEPS[event.key] ?? [];
-    const moves = name && values.method !== "rollout" && !(name === "head" && isOfLabel(values.method));
+    const moves = name && takes(values.method, name);
     if (moves) move(name, step);
     if (moves || event.target.matches(KEEPS_KEYS)) event.preventDefault(); // neither scroll nor change the control
   });

@@ -1,7 +1,7 @@
 // The most likely labels, with bars: the answer, and the others in small type below it. A click on one shows the evidence for it.
 
 import { breakable, byId, element } from "./element.js";
-import { isOfLabel } from "./maps.js";
+import { isOfLabel } from "./methods.js";
 import { percent } from "./numbers.js";
 
 const SHORT = 18; // letters of an answer that fit beside the image in large type

@@ -1,17 +1,9 @@
 // Addresses of the server's maps and numbers for the state of the page.
 
 import { ROOT } from "./api.js";
+import { METHODS, isOfLabel, takes } from "./methods.js";
 import { isFlat } from "./sentence.js";
 
-const CHOICE = {
-  class_token: ["layer", "head"],
-  rollout: [],
-  evidence: ["layer", "label", "against"],
-  positive_evidence: ["layer", "label", "against"],
-};
-export const isMethod = (name) => Object.hasOwn(CHOICE, name);
-/** Evidence, positive or not, is for one label; attention is the same for all. */
-export const isOfLabel = (method) => CHOICE[method].includes("label");
 /** What changes with the method. The layer stays, unless attention follows evidence or the other way round. */
 export const changesTo = (method, before) => ({
   method,
@@ -20,7 +12,7 @@ export const changesTo = (method, before) => ({
 });
 /** Whether a control changes nothing of the map that is shown. */
 export const isIdle = (name, { method, overlay }) =>
-  ["layer", "head"].includes(name) ? !CHOICE[method].includes(name) : ["alpha", "fade"].includes(name) && overlay !== "true";
+  ["layer", "head"].includes(name) ? !takes(method, name) : ["alpha", "fade"].includes(name) && overlay !== "true";
 /** Whether the map is one of those on the wall. */
 export const isOnWall = ({ method, layer, head }) => method === "class_token" && layer !== "mean" && /^\d+$/.test(head);
 /** Parameters that change how a map is drawn, and none of its numbers. */
@@ -47,7 +39,7 @@ function address(path, values, names, extra = {}) {
 
 /** The map as png, json or npy; `numbers`: its JSON, once that is known. */
 export function mapAddress(values, format, numbers) {
-  const names = ["method", ...CHOICE[values.method], ...(format === "png" ? STYLE : [])];
+  const names = ["method", ...METHODS[values.method].takes, ...(format === "png" ? STYLE : [])];
   return address("", values, names, { scale: scaleOf(values, numbers), format });
 }
 
@@ -66,11 +58,11 @@ export const wallAddress = (values, format, limits) =>
 
 export const reportAddress = (values) => address("/report", values, ["label"]);
 
-export const verifyAddress = (values) => address("/verify", values, ["method", ...CHOICE[values.method]]);
+export const verifyAddress = (values) => address("/verify", values, ["method", ...METHODS[values.method].takes]);
 
 /** `patches` to cover, or the `share` of them where the map is highest; `rest`: all but these. */
 export function coverAddress(values, { patches, ...which }) {
   const extra = patches ? { patches, ...which } : which;
-  const names = new Set(["label", "against", ...(patches ? [] : ["method", ...CHOICE[values.method]])]);
+  const names = new Set(["label", "against", ...(patches ? [] : ["method", ...METHODS[values.method].takes])]);
   return address("/cover", values, [...names], extra).replaceAll("%2C", ","); // a proxy bounds the length of an address
 }

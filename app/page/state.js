@@ -2,7 +2,8 @@
 // to the server, so ids of maps stay out of its logs.
 
 import { firstId, idNow } from "./api.js";
-import { isIdle, isMethod } from "./maps.js";
+import { isIdle } from "./maps.js";
+import { isMethod } from "./methods.js";
 
 const DEFAULTS = Object.freeze({
   id: "",
