@@ -6,7 +6,7 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import cost, doors, engines, exporting, intake, memory, serving
+from lab.benchmarks import cost, engines, intake, memory, serving
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import comparison as maps
@@ -21,10 +21,8 @@ BENCHMARKS = {
     "serving": serving.measure,
     "engines": engines.measure,
     "intake": intake.measure,
-    "doors": doors.measure,
     "cost": cost.measure,
     "memory": memory.measure,
-    "exporting": exporting.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,
     "learning": learning.measure,
