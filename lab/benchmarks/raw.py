@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,6 @@ from app.bundle import load_bundle
 from app.inference.engine import Graph
 from app.machine import allowed_cores
 from lab.benchmarks.bundle_engine import open_engine
-from lab.benchmarks.servers.vit import opened
 from tests.support.peak import peak_mib
 
 BATCHES = (1, 2, 3, 4, 6, 8)
@@ -28,7 +28,6 @@ MEMORY_BATCHES = (1, 2, 4, 8, 16)
 MEMORY_SECONDS = 1.0  # for each; at least three runs
 
 Run = Callable[[int], object]  # of a batch of this size
-Open = Callable[[int, int], Run]  # of as many runs at a time, and threads of each
 
 
 class Arrangement(NamedTuple):
@@ -47,10 +46,10 @@ def arrangements(cores: int) -> list[Arrangement]:
 
 
 class RawLoop:
-    """Opens the model once for each run that goes on at a time."""
+    """A bundle's graph. Opens the model once for each run that goes on at a time."""
 
-    def __init__(self, opened: Open) -> None:
-        self._open = opened
+    def __init__(self, bundle: Path, graph: Graph) -> None:
+        self._open = partial(opened, bundle, graph)
         self._runs: dict[tuple[int, int], list[Run]] = {}
 
     def rate(self, arrangement: Arrangement, seconds: float) -> float:
@@ -58,7 +57,7 @@ class RawLoop:
         count, threads, batch = arrangement
         runs = self._runs.setdefault((count, threads), [])
         while len(runs) < count:
-            runs.append(self._open(count, threads))
+            runs.append(self._open(threads))
         for run in runs:
             run(batch)
 
@@ -78,33 +77,16 @@ class RawLoop:
         return sorted(rates, key=lambda one: -rates[one])[:count]
 
 
-def of_bundle(folder: Path, graph: Graph) -> Open:
+def opened(bundle: Path, graph: Graph, threads: int) -> Run:
     """As the service runs it."""
-    manifest = load_bundle(folder).manifest
-    pixels = (max(MEMORY_BATCHES), *manifest.image.size, 3)
+    pixels = (max(MEMORY_BATCHES), *load_bundle(bundle).manifest.image.size, 3)
     images = np.random.default_rng(0).integers(0, 256, pixels, dtype=np.uint8)
-
-    def open_(runs: int, threads: int) -> Run:
-        engine = open_engine(folder, threads=threads)
-        return lambda batch: engine.run(graph, images[:batch])
-
-    return open_
-
-
-def of_onnx_runtime(graph: Path) -> Open:
-    """`session.run`. Threads wait for work in a loop, which is the default, where one run has all cores."""
-
-    def open_(runs: int, threads: int) -> Run:
-        session = opened(graph, threads, spinning=runs == 1)
-        (source,) = session.get_inputs()
-        images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *source.shape[1:])).astype(np.float32)
-        return lambda batch: session.run(None, {source.name: images[:batch]})
-
-    return open_
+    engine = open_engine(bundle, threads=threads)
+    return lambda batch: engine.run(graph, images[:batch])
 
 
 def times_and_peaks(folder: Path, graph: Graph) -> list[dict[str, float]]:
-    run = of_bundle(folder, graph)(1, allowed_cores())
+    run = opened(folder, graph, allowed_cores())
     found = []
     for batch in MEMORY_BATCHES:
         run(batch)
