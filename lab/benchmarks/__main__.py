@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 from lab.benchmarks import cost, engines, intake, memory, serving
-from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import comparison as maps
 from lab.benchmarks.maps import what_if
@@ -26,7 +25,6 @@ BENCHMARKS = {
     "maps": maps.measure,
     "what_if": what_if.measure,
     "learning": learning.measure,
-    "chance": chance.measure,
 }
 FOLDER = Path(__file__).parent
 
