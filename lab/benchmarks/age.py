@@ -1,6 +1,6 @@
 """`python -m lab.benchmarks.age`: which tables are older than the code they measure. `make check` prints it.
 
-It is a hint to measure again, not a fault. Tables of accuracy are left out: they do not depend on the path of a request.
+It is a hint to measure again, not a fault. Tables of accuracy are left out: a request's path does not change them.
 """
 
 from lab.benchmarks.record import git, read_record, record_paths
