@@ -209,13 +209,7 @@ def servers_table(comparisons: Sequence[Comparison]) -> Rows:
 
 def equal_table(comparisons: Sequence[Comparison]) -> Rows:
     """Servers that run the same file in the same runtime; ratios refer to this project's server with it."""
-    of_labels = [
-        found
-        for comparison in comparisons
-        if comparison.group == EQUAL
-        for found in comparison.findings
-        if found.contender.answer == "labels"
-    ]
+    of_labels = [found for each in comparisons if each.group == EQUAL for found in each.findings]
     bases = {of_graph(found): found for found in of_labels if found.contender.server == "vit-serve"}
     return [
         {
