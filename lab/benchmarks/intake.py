@@ -18,7 +18,7 @@ from app.images.decode import Limits, opened
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import preprocess
 from lab.benchmarks.random_model import random_bundle
-from lab.benchmarks.raw import opened as open_model
+from lab.benchmarks.raw import of_bundle
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.rounds import in_turn
 from tests.catalogue.case import encode
@@ -35,7 +35,7 @@ ROUNDS = 15
 
 def measure() -> Rows:
     with tempfile.TemporaryDirectory() as folder:
-        run = open_model(random_bundle(Path(folder), "S/16"), "classify", 1)
+        run = of_bundle(random_bundle(Path(folder), "S/16"), "classify")(1, 1)
         model = partial(run, 1)
         pictures = (encode(decoded(jpeg()).resize(size), "JPEG", quality=90) for size in tqdm(SIZES, desc="sizes"))
         return [row(picture, model) for picture in pictures]

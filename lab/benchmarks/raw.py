@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from app.bundle import load_bundle
 from app.inference.engine import Graph
 from app.machine import allowed_cores
 from lab.benchmarks.bundle_engine import open_engine
+from lab.benchmarks.servers.vit import opened
 from tests.support.peak import peak_mib
 
 BATCHES = (1, 2, 3, 4, 6, 8)
@@ -28,6 +28,7 @@ MEMORY_BATCHES = (1, 2, 4, 8, 16)
 MEMORY_SECONDS = 1.0  # for each; at least three runs
 
 Run = Callable[[int], object]  # of a batch of this size
+Open = Callable[[int, int], Run]  # of as many runs at a time, and threads of each
 
 
 class Arrangement(NamedTuple):
@@ -46,10 +47,10 @@ def arrangements(cores: int) -> list[Arrangement]:
 
 
 class RawLoop:
-    """A bundle's graph. Opens the model once for each run that goes on at a time."""
+    """Opens the model once for each run that goes on at a time."""
 
-    def __init__(self, bundle: Path, graph: Graph) -> None:
-        self._open = partial(opened, bundle, graph)
+    def __init__(self, opened: Open) -> None:
+        self._open = opened
         self._runs: dict[tuple[int, int], list[Run]] = {}
 
     def rate(self, arrangement: Arrangement, seconds: float) -> float:
@@ -57,7 +58,7 @@ class RawLoop:
         count, threads, batch = arrangement
         runs = self._runs.setdefault((count, threads), [])
         while len(runs) < count:
-            runs.append(self._open(threads))
+            runs.append(self._open(count, threads))
         for run in runs:
             run(batch)
 
@@ -77,16 +78,33 @@ class RawLoop:
         return sorted(rates, key=lambda one: -rates[one])[:count]
 
 
-def opened(bundle: Path, graph: Graph, threads: int) -> Run:
+def of_bundle(folder: Path, graph: Graph) -> Open:
     """As the service runs it."""
-    pixels = (max(MEMORY_BATCHES), *load_bundle(bundle).manifest.image.size, 3)
+    manifest = load_bundle(folder).manifest
+    pixels = (max(MEMORY_BATCHES), *manifest.image.size, 3)
     images = np.random.default_rng(0).integers(0, 256, pixels, dtype=np.uint8)
-    engine = open_engine(bundle, threads=threads)
-    return lambda batch: engine.run(graph, images[:batch])
+
+    def open_(runs: int, threads: int) -> Run:
+        engine = open_engine(folder, threads=threads)
+        return lambda batch: engine.run(graph, images[:batch])
+
+    return open_
+
+
+def of_onnx_runtime(graph: Path) -> Open:
+    """`session.run`. Threads wait for work in a loop, which is the default, where one run has all cores."""
+
+    def open_(runs: int, threads: int) -> Run:
+        session = opened(graph, threads, spinning=runs == 1)
+        (source,) = session.get_inputs()
+        images = np.random.default_rng(0).integers(0, 256, (max(BATCHES), *source.shape[1:])).astype(np.float32)
+        return lambda batch: session.run(None, {source.name: images[:batch]})
+
+    return open_
 
 
 def times_and_peaks(folder: Path, graph: Graph) -> list[dict[str, float]]:
-    run = opened(folder, graph, allowed_cores())
+    run = of_bundle(folder, graph)(1, allowed_cores())
     found = []
     for batch in MEMORY_BATCHES:
         run(batch)

@@ -97,7 +97,8 @@ BATCHES = (QUIET, FEW, MANY)
 
 def contenders(weights: Path) -> list[Contender]:
     """For the model in `weights`, see weights.py. Ratios refer to the first, which is in every group."""
-    fp32, bf16, int8 = (weights / name for name in (files.OURS, files.BF16, files.INT8))
+    fp32, bf16, int8, plain = (weights / name for name in (files.OURS, files.BF16, files.INT8, files.PLAIN_BUNDLE))
+    of_pytorch = [peer("litserve", way, files.TORCH) for way in (QUIET, FEW)]
     return [
         ours(fp32, OUR_GRAPH, *GROUPS),
         ours(fp32, OUR_GRAPH, "fp32", answer=DEFAULT),
@@ -109,10 +110,12 @@ def contenders(weights: Path) -> list[Contender]:
         ours(int8, OUR_INT8, "int8", answer=DEFAULT),
         ours(int8, OUR_INT8, "int8", answer=MAPS),
         ours(fp32, OUR_GRAPH, EQUAL, engine="onnxruntime"),
-        *of_graphs("LitServe", lambda way, graph: peer("litserve", way, graph)),
+        ours(plain, PLAIN_GRAPH, EQUAL),
+        ours(plain, PLAIN_GRAPH, EQUAL, engine="onnxruntime"),
+        *of_graphs("LitServe", lambda way, graph: peer("litserve", way, graph), *of_pytorch),
         *of_graphs("MLServer", mlserver),
         *of_graphs("Triton (PyTriton)", lambda way, graph: peer("pytriton", way, graph)),
-        *of_openvino(PLAIN_GRAPH, files.PLAIN, "f32", "fp32"),
+        *of_openvino(PLAIN_GRAPH, files.PLAIN, "f32", "fp32", EQUAL),
         *of_openvino("plain export, bf16", files.PLAIN, "bf16", "bf16"),
         *of_openvino("NNCF, int8", files.OPENVINO_INT8, "", "int8"),
         *of_openvino(OUR_GRAPH, f"{files.OURS}/{CLASSIFY_GRAPH}", "f32", EQUAL),
@@ -144,13 +147,13 @@ def ours(bundle: Path, graph: str, *groups: str, answer: str = LABELS, engine: s
     )
 
 
-def of_graphs(server: str, arrange: Callable[[Way, str], Arrangement]) -> list[Contender]:
-    """With the plain export, and with this project's graph, in ONNX Runtime."""
-    plain = tuple(arrange(way, files.PLAIN) for way in WAYS)
+def of_graphs(server: str, arrange: Callable[[Way, str], Arrangement], *more: Arrangement) -> list[Contender]:
+    """With the plain export, and with this project's graph, in ONNX Runtime. `more` are arrangements of the first."""
+    plain = (*(arrange(way, files.PLAIN) for way in WAYS), *more)
     own = tuple(arrange(way, f"{files.OURS}/{CLASSIFY_GRAPH}") for way in WAYS_OF_OUR_GRAPHS)
     runtime = ENGINES["onnxruntime"]
     return [
-        Contender(server=server, graph=PLAIN_GRAPH, runtime=runtime, groups=("fp32",), tries=plain),
+        Contender(server=server, graph=PLAIN_GRAPH, runtime=runtime, groups=("fp32", EQUAL), tries=plain),
         Contender(server=server, graph=OUR_GRAPH, runtime=runtime, groups=(EQUAL,), tries=own),
     ]
 
@@ -236,7 +239,7 @@ def peer(
 ) -> Arrangement:
     """A server started by its own file here, or as `arguments` of Python say."""
     return Arrangement(
-        says=says or way.says,
+        says=says or way.says + (", PyTorch" if graph == files.TORCH else ""),
         python=python_of(environment),
         arguments=arguments or ("-m", f"lab.benchmarks.servers.{environment}_app"),
         port_variable=port_variable,

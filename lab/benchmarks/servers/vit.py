@@ -1,10 +1,12 @@
-"""What the peers' applications share, written as their users would write it. It runs in each peer's environment.
+"""What the peers' applications share, written as their users would write it. It runs in each peer's environment, with
+ONNX Runtime for a graph and PyTorch for weights.
 
 contenders.py says by variables on which PORT it listens, how many INSTANCES of the model there are, how many THREADS
 each has, and how many images a BATCH may have. A server that waits for a batch waits 10 ms.
 """
 
 import os
+from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ MAX_WAIT_S = 0.01
 
 Pixels = npt.NDArray[Any]  # (3, 224, 224) float32, normalised; for this project's graphs (224, 224, 3) uint8
 Prediction = dict[str, str | float]  # label and score
+Logits = Callable[[Pixels], npt.NDArray[np.float32]]  # of a batch; (images, classes)
 
 
 def number(variable: str) -> int:
@@ -58,12 +61,29 @@ def predictions(logits: npt.NDArray[np.float32]) -> list[list[Prediction]]:
 
 class Classifier:
     def __init__(self) -> None:
-        self._session = opened(graph(), number("THREADS"), spinning=bool(number("SPINNING")))
-        self._logits = self._session.get_outputs()[0].name  # this project's graphs also have embeddings
+        self._logits = _torch() if graph().suffix == ".pt" else _onnx_runtime()
 
     def __call__(self, pixels: list[Pixels]) -> list[list[Prediction]]:
         """The five likeliest labels of each image."""
-        return predictions(self._session.run([self._logits], {"images": np.stack(pixels)})[0])
+        return predictions(self._logits(np.stack(pixels)))
+
+
+def _torch() -> Logits:
+    import torch  # only where it is used: it takes seconds and memory
+
+    from model.variants import variant
+    from model.vit import VisionTransformer
+
+    torch.set_num_threads(number("THREADS"))
+    model = VisionTransformer(variant("S/16")).eval()
+    model.load_state_dict(torch.load(graph(), weights_only=True))
+    return torch.inference_mode()(lambda images: model(torch.from_numpy(images)).numpy())
+
+
+def _onnx_runtime() -> Logits:
+    session = opened(graph(), number("THREADS"), spinning=bool(number("SPINNING")))
+    first = session.get_outputs()[0].name  # logits; this project's graphs also have embeddings
+    return lambda images: session.run([first], {"images": images})[0]
 
 
 def opened(graph: Path, threads: int, *, spinning: bool) -> Any:

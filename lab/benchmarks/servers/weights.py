@@ -1,29 +1,37 @@
 """One ViT-S/16 with random weights, as each server takes it."""
 
+import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import onnx
 import torch
+from onnx import compose
+from torch import Tensor, nn
 
-from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH
+from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, sha256
 from export.bundle import write_bundle
-from export.onnx_file import part
+from export.combine import combine
+from export.onnx_file import externalise, part
+from export.patches import factors
 from lab.benchmarks.engines import PRECISIONS
 from lab.benchmarks.plain_export import NNCF, export_plainly, quantise
 from lab.benchmarks.servers.vit import crop, normalise
 from model.checkpoints import load_checkpoint
+from model.checkpoints.checkpoint import Checkpoint
 from tests.support.pictures import jpeg
 
-OURS, BF16, INT8 = "fp32", "bf16", "int8"  # bundles
-PLAIN, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "transformers", "openvino-int8.xml"
+OURS, BF16, INT8, PLAIN_BUNDLE = "fp32", "bf16", "int8", "plain"  # bundles; the last has PLAIN for labels
+PLAIN, TORCH, TRANSFORMERS, OPENVINO_INT8 = "plain.onnx", "weights.pt", "transformers", "openvino-int8.xml"
+PLAIN_WEIGHTS = "plain.bin"
 LABELS = "labels.txt"
 CALIBRATION = 32  # images
 
 
 def write_weights(folder: Path) -> None:
-    """Write a folder in the format of transformers, and of its weights bundles, the plain export, and what NNCF makes
-    of that where it is installed.
+    """Write a folder in the format of transformers, and of its weights bundles, the plain export, weights for PyTorch,
+    and what NNCF makes of the plain export where it is installed.
 
     At last, LABELS gets the five likeliest labels of the image that the benchmarks send, one per line.
     """
@@ -33,6 +41,8 @@ def write_weights(folder: Path) -> None:
         write_bundle(checkpoint, folder / precision, replace=False, precision=precision)
     _write_lean(folder / INT8)
     export_plainly(checkpoint.model, torch.zeros(2, 3, *checkpoint.config.image_size), folder / PLAIN)
+    _write_plain_bundle(folder / OURS, checkpoint, folder / PLAIN_BUNDLE)
+    torch.save(checkpoint.model.state_dict(), folder / TORCH)
     if NNCF.exists():  # calibrated on drawn scenes of the kind that is sent
         images = np.stack([normalise(crop(jpeg(seed))) for seed in range(1, 1 + CALIBRATION)])
         quantise(folder / PLAIN, images, folder / OPENVINO_INT8)
@@ -70,3 +80,33 @@ def _write_transformers(folder: Path) -> None:
     half = [0.5, 0.5, 0.5]
     processor = transformers.CLIPImageProcessorPil(size={"shortest_edge": 256}, image_mean=half, image_std=half)
     processor.save_pretrained(folder)
+
+
+class _FromPixels(nn.Module):
+    """With what the server's graphs have: pixels in, uint8 (B, height, width, 3); logits and embedding out."""
+
+    def __init__(self, checkpoint: Checkpoint) -> None:
+        super().__init__()
+        self.model = checkpoint.model
+        self.scale, self.shift = (nn.Buffer(each.float()) for each in factors(checkpoint.preprocessing))
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        tokens = self.model.encode((images * self.scale + self.shift).permute(0, 3, 1, 2))
+        return self.model.classify(tokens), self.model.embedding(tokens)
+
+
+def _write_plain_bundle(bundle: Path, checkpoint: Checkpoint, out: Path) -> None:
+    """Copy `bundle` to `out`, with a plain export of its model for labels: this server without this project's graph."""
+    shutil.copytree(bundle, out)
+    pixels = torch.zeros(2, *checkpoint.config.image_size, 3, dtype=torch.uint8)
+    plain = out.parent / "plain-from-pixels.onnx"
+    export_plainly(_FromPixels(checkpoint), pixels, plain, outputs=("logits", "embedding"))
+    labels = onnx.load(plain)
+    externalise(labels, out / PLAIN_WEIGHTS)
+    onnx.save(labels, out / CLASSIFY_GRAPH)
+    explain = onnx.load(out / EXPLAIN_GRAPH, load_external_data=False)
+    explain = compose.add_prefix(explain, "explaining_", rename_inputs=False)  # initialisers of one name are the same
+    onnx.save(combine(labels, explain), out / COMBINED_GRAPH)
+    manifest = json.loads((out / MANIFEST).read_text())
+    manifest["files"] |= {file: sha256(out / file) for file in (CLASSIFY_GRAPH, COMBINED_GRAPH, PLAIN_WEIGHTS)}
+    (out / MANIFEST).write_text(json.dumps(manifest, indent=2))
