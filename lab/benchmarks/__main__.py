@@ -6,7 +6,8 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import cost, engines, intake, memory, serving
+from lab.benchmarks import cost, doors, engines, intake, memory, serving
+from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import comparison as maps
 from lab.benchmarks.maps import what_if
@@ -20,8 +21,10 @@ BENCHMARKS = {
     "serving": serving.measure,
     "engines": engines.measure,
     "intake": intake.measure,
+    "doors": doors.measure,
     "cost": cost.measure,
     "memory": memory.measure,
+    "chance": chance.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,
     "learning": learning.measure,

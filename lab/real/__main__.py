@@ -10,13 +10,17 @@ from pathlib import Path
 
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Rows
-from lab.real import intake, maps, precision, textiles, unknown
+from lab.real import calibration, copies, doubt, intake, maps, precision, textiles, uneven, unknown
 from lab.real.data import Data, make
 
 EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "precision": precision.measure,
     "maps": maps.measure,
     "intake": intake.measure,
+    "calibration": calibration.measure,
+    "doubt": doubt.measure,
+    "copies": copies.measure,
+    "uneven": uneven.measure,
     "unknown": unknown.measure,
     "textiles": textiles.measure,
 }
