@@ -12,7 +12,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
-TARGETS := help serve setup export fit test quick lint check format batch bench bench-servers faults catalogue mutation fuzz loadgen wire schema \
+TARGETS := help serve setup export fit test quick lint check format batch bench bench-servers faults catalogue fuzz loadgen wire schema \
 	overload rolling soak parity study real image lock demo
 .PHONY: $(TARGETS)
 
@@ -80,16 +80,13 @@ faults: $(VENV)/.dev  ## [FAULTS="name ..."]: seed faults into a copy of the cod
 catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a server, so many times
 	$(BIN)/python -m lab.load.catalogue $(ROUNDS)
 
-mutation: $(VENV)/.dev  ## [SECONDS=600]: send images with changed bytes to a server
-	$(BIN)/python -m lab.load.mutation $(SECONDS)
-
 loadgen: $(VENV)/.loadgen  ## measure with the load generator of MLPerf Inference; rewrites its table in lab/load/README.md
 	$(BIN)/python -m lab.load.loadgen
 
 fuzz: $(VENV)/.fuzz  ## fuzz the decoder with atheris for ten minutes
 	$(BIN)/python -m lab.load.fuzz_decode -max_total_time=600
 
-wire: $(VENV)/.dev  ## [SECONDS=600]: send broken HTTP to a server, and bodies that exceed every limit
+wire: $(VENV)/.dev  ## [SECONDS=600]: send broken HTTP and images with changed bytes to a server, and bodies that exceed every limit
 	$(BIN)/python -m lab.load.wire $(or $(SECONDS),600)
 	$(BIN)/python -m lab.load.bodies
 

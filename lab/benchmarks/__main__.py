@@ -6,7 +6,7 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import cost, doors, engines, exporting, intake, memory, serving
+from lab.benchmarks import cost, doors, engines, intake, memory, serving
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import comparison as maps
@@ -24,11 +24,10 @@ BENCHMARKS = {
     "doors": doors.measure,
     "cost": cost.measure,
     "memory": memory.measure,
-    "exporting": exporting.measure,
+    "chance": chance.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,
     "learning": learning.measure,
-    "chance": chance.measure,
 }
 FOLDER = Path(__file__).parent
 

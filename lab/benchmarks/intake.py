@@ -1,7 +1,6 @@
 """What one core decodes, stage by stage, and what share of a request that is.
 
-The model of the share is ViT-S/16 in fp32 on one thread, for labels. `box` of Pillow's resize would compute
-the crop alone; it takes 32-bit floats, so the pixels differ.
+The model of the share is ViT-S/16 in fp32 on one thread, for labels.
 """
 
 import statistics
@@ -11,14 +10,13 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from PIL import Image
 from tqdm import tqdm
 
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preparer import Preparer, thumbnail_of
-from app.images.preprocess import geometry, preprocess
+from app.images.preprocess import preprocess
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.raw import of_bundle
 from lab.benchmarks.record import Row, Rows
@@ -45,12 +43,10 @@ def measure() -> Rows:
 
 def row(data: bytes, model: Callable[[], object]) -> Row:
     image = decoded(data)
-    exact, _ = preprocess(image, SPEC)
     prepare = partial(PREPARER.prepare, data)
     stages: dict[str, Callable[[], object]] = {
         "decode": partial(decoded, data),
         "resize": partial(preprocess, image, SPEC),
-        "crop": partial(crop_alone, image),
         "thumbnail": partial(thumbnail_of, image, THUMBNAIL_PX),
         "labels": partial(prepare, thumbnail=False),
         "maps": partial(prepare, thumbnail=True),
@@ -66,8 +62,6 @@ def row(data: bytes, model: Callable[[], object]) -> Row:
         "images/s a core, labels": round(1000 / median["labels"]),
         "labels and maps": round(1000 / median["maps"]),
         "share of decoding and model": f"{median['labels'] / (median['labels'] + median['model']):.0%}",
-        "the crop alone, ms": round(median["crop"], 2),
-        "numbers that differ then": f"{np.mean(crop_alone(image) != exact):.2%}",
     }
 
 
@@ -81,8 +75,3 @@ def cpu_ms(work: Callable[[], object]) -> float:
 def decoded(data: bytes) -> Image.Image:
     with opened(data, LIMITS) as (image, _):
         return upright_rgb(image)
-
-
-def crop_alone(image: Image.Image) -> np.ndarray:
-    box = geometry(image.size, SPEC).box
-    return np.asarray(image.resize(SPEC.size[::-1], Image.Resampling[SPEC.interpolation.upper()], box))

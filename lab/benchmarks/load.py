@@ -143,15 +143,15 @@ def summary(latencies: list[float], *, failed: int, elapsed: float) -> dict[str,
         "failed": failed,
         "seconds": elapsed,
         "images_per_s": len(latencies) / elapsed,
-        "p50_ms": percentile(latencies, 0.5),
-        "p99_ms": percentile(latencies, 0.99),
+        "p50_ms": 1000 * percentile(latencies, 0.5),
+        "p99_ms": 1000 * percentile(latencies, 0.99),
         "generator_cpu_s": time.process_time(),
     }
 
 
-def percentile(latencies: list[float], share: float) -> float:
-    """In milliseconds; NaN where there are none."""
-    return 1000 * sorted(latencies)[int(share * len(latencies))] if latencies else math.nan
+def percentile(values: list[float], share: float) -> float:
+    """NaN where there are none."""
+    return sorted(values)[int(share * len(values))] if values else math.nan
 
 
 def main() -> None:

@@ -25,10 +25,11 @@ def of_first_fill() -> Rows:
 
 
 def measured(record: Record) -> str:
-    """When, and on which processor."""
+    """When, on which processor, and at which commit, whose code measures it again."""
     name, _, instructions = str(record.head.get("processor", "processor not recorded (")).partition(" (")
     widest = next((called for flag, called in WIDEST.items() if flag in instructions), "")
-    return f"*{str(record.head['date'])[:10]}, {name.replace('(R)', '').replace(' Processor', '')}{widest}*"
+    where = f"{name.replace('(R)', '').replace(' Processor', '')}{widest}"
+    return f"*{str(record.head['date'])[:10]}, {where}, at {str(record.head['commit'])[:8]}*"
 
 
 def of_record(name: str, *columns: str) -> str:

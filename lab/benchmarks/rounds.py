@@ -6,6 +6,8 @@ from typing import TypeVar
 
 from tqdm import tqdm
 
+from lab.benchmarks.load import percentile
+
 Key = TypeVar("Key")
 Result = TypeVar("Result")
 
@@ -34,8 +36,7 @@ def ratios(ours: list[float], theirs: list[float]) -> list[float]:
 
 def times(milliseconds: list[float]) -> str:
     """Their p50 and p99; nothing where there are none."""
-    in_order = sorted(milliseconds)
-    return " / ".join(f"{in_order[int(share * len(in_order))]:.0f}" for share in (0.5, 0.99) if in_order)
+    return " / ".join(f"{percentile(milliseconds, share):.0f}" for share in (0.5, 0.99) if milliseconds)
 
 
 def table(rows: Sequence[Mapping[str, object]]) -> str:

@@ -1,4 +1,9 @@
-"""Write tests/golden/checkpoints: `PYTHONPATH=. python lab/golden/make_checkpoints.py`, where the libraries are."""
+"""Write checkpoints and numbers of transformers, timm and OpenCLIP into tests/golden/checkpoints.
+
+`PYTHONPATH=. python lab/golden/make_checkpoints.py`, where these libraries are. The others are of formats that are
+final: Google's, those of facebookresearch, of vit-pytorch and of torchvision. What wrote them is in the history:
+`git show 988699ac:lab/golden/peers/google.py`, and facebook.py, lucidrains.py and torchvision.py beside it.
+"""
 
 import importlib
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`python -m lab.golden.make_pictures`: writes the sample pictures of the page, and those of the docs.
+"""`python -m lab.golden.make_pictures`: writes the pictures of the docs.
 
 The last is the page in a browser. It needs Chromium and the font of the current picture
 (`apt-get install chromium fonts-liberation`).
@@ -18,31 +18,15 @@ from model.shapes import LABELS, draw
 from tests.browser.stage import settle
 from tests.support.server import running
 
-SAMPLES, DOCS = Path("app/page/samples"), Path("docs")
-SAMPLE_SCENES = (
-    ("star", 8, (480, 360)),
-    ("heart", 5, (384, 384)),
-    ("arrow", 10, (360, 450)),
-    ("bolt", 6, (480, 320)),
-    ("hourglass", 8, (384, 384)),
-    ("crescent", 10, (384, 384)),  # the demo model takes it for an arrow: a case for "why this, not that"
-)
+DOCS = Path("docs")
 SHEET_SCENES = (("star", 21), ("heart", 8), ("arrow", 14))
 SIDE, GAP, TITLE = 384, 12, 56
 MAPS = {"class token": {}, "rollout": {"method": "rollout"}, "evidence": {"method": "evidence"}}  # and their parameters
 
 
 def main() -> None:
-    write_samples()
     write_sheet()
     write_page()
-
-
-def write_samples() -> None:
-    """app/page/samples"""
-    SAMPLES.mkdir(parents=True, exist_ok=True)
-    for label, seed, size in SAMPLE_SCENES:
-        scene(label, seed, size).save(SAMPLES / f"{label}.jpg", quality=86, optimize=True, progressive=True)
 
 
 def write_sheet() -> None:
@@ -51,7 +35,8 @@ def write_sheet() -> None:
     with TestClient(create_app()) as client:
         for label, seed in SHEET_SCENES:
             out = BytesIO()
-            scene(label, seed, (SIDE, SIDE)).save(out, "JPEG", quality=90)
+            scene = draw(np.random.default_rng(seed), size=(SIDE, SIDE), label=LABELS.index(label))
+            Image.fromarray(scene.pixels).save(out, "JPEG", quality=90)
             if label == "star":
                 (DOCS / "star.jpg").write_bytes(out.getvalue())
             answer = client.post("/classify", content=out.getvalue()).json()["results"][0]
@@ -86,10 +71,6 @@ def write_page() -> None:
         picture = Image.open(BytesIO(page.screenshot())).convert("RGB")
         browser.close()
     picture.save(DOCS / "page.jpg", quality=78, optimize=True, progressive=True)
-
-
-def scene(label: str, seed: int, size: tuple[int, int]) -> Image.Image:
-    return Image.fromarray(draw(np.random.default_rng(seed), size=size, label=LABELS.index(label)).pixels)
 
 
 if __name__ == "__main__":

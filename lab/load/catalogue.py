@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Row
-from lab.load.server import status_of
 from tests.catalogue.every import CASES
 from tests.support.server import family, running
 
@@ -34,7 +33,10 @@ def main() -> None:
         for _ in tqdm(range(rounds), desc="rounds"):
             for case, data in inputs:
                 start = time.perf_counter()
-                status = status_of(client, data)
+                try:
+                    status = client.post("/classify", content=data).status_code
+                except httpx.TransportError:
+                    status = 0
                 longest[case.name] = max(longest.get(case.name, 0.0), time.perf_counter() - start)
                 answers[status] += 1
                 if status not in case.statuses:

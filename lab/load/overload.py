@@ -70,7 +70,7 @@ def row(factor: float, runs: list[Run], peaks: list[float]) -> Row:
         "refused, p50 / p99, ms": times([each for run in runs for each in run.milliseconds["503"]]),
         **{name: total[name] for name in ("timeouts", "resets")},
         "other answers": total["other_statuses"],
-        "/readyz, p99, ms": round(percentile(probes, 0.99), 1),
+        "/readyz, p99, ms": round(1000 * percentile(probes, 0.99), 1),
         "/readyz failed": probes.count(PROBE_TIMEOUT_S),
         "CPU of the server, cores": round(run["cpu_s"] / run["seconds"], 2),
         "of the load generator": round(run["generator_cpu_s"] / run["seconds"], 2),

@@ -44,8 +44,8 @@ def outcome(traffic: Traffic) -> Row:
     return {
         "requests": len(traffic.seconds) + len(traffic.failures),
         "failed": len(traffic.failures),
-        "p50, ms": round(percentile(traffic.seconds, 0.5)),
-        "p99, ms": round(percentile(traffic.seconds, 0.99)),
+        "p50, ms": round(1000 * percentile(traffic.seconds, 0.5)),
+        "p99, ms": round(1000 * percentile(traffic.seconds, 0.99)),
         "longest, ms": round(1000 * max(traffic.seconds)),
     }
 

@@ -1,21 +1,11 @@
-"""What a server answers, and what its process holds."""
+"""What the process of a server holds."""
 
 import time
 from pathlib import Path
 
-import httpx
-
 from tests.support.server import Server
 
 SETTLES_S = 20.0
-
-
-def status_of(client: httpx.Client, body: bytes, path: str = "/classify") -> int:
-    """Of the answer to a POST; 0 where the connection ends without one."""
-    try:
-        return client.post(path, content=body).status_code
-    except httpx.TransportError:
-        return 0
 
 
 def descriptors(pid: int) -> int:

@@ -66,7 +66,7 @@ def soak(seconds: float, *, module: str) -> Soak:
         with repeated(lambda: samples.append((time.monotonic(), held(server))), every_s=SAMPLE_EVERY_S):
             asyncio.run(traffic.run(start + seconds))
     lowest = np.array([np.min(window, axis=0) for window in windows(samples, start, seconds)])
-    p99_ms = [percentile(window, 0.99) for window in windows(traffic.latencies, start, seconds)]
+    p99_ms = [1000 * percentile(window, 0.99) for window in windows(traffic.latencies, start, seconds)]
     return Soak(seconds, lowest, p99_ms, traffic)
 
 

@@ -1,6 +1,6 @@
 """Small checkpoints made by each family's own library, with that library's pixels and logits, or its embedding.
 
-`lab/golden/make_checkpoints.py` writes them and needs those libraries; the tests need none of them.
+`lab/golden/make_checkpoints.py` writes them, or says what wrote them, and needs those libraries; the tests need none.
 """
 
 import json

@@ -77,11 +77,11 @@ def save(model: nn.Module, folder: Path, *, version: int) -> None:
         torch.save(model.state_dict(), folder / "pytorch_model.bin")
 
 
-def randomise(model: nn.Module, *, norm: str = "norm") -> None:
-    """Weights with which attention is uneven and every bias, scale and position counts. Names of norms have `norm`."""
+def randomise(model: nn.Module) -> None:
+    """Weights with which attention is uneven and every bias, scale and position counts."""
     torch.manual_seed(0)
     for name, parameter in model.named_parameters():
-        scale = norm in name and name.endswith("weight")
+        scale = "norm" in name and name.endswith("weight")
         nn.init.uniform_(parameter, 0.5, 1.5) if scale else nn.init.normal_(parameter, std=0.3)
     model.eval()
 
