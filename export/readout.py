@@ -42,7 +42,7 @@ class Readout:
             case LayerScale():
                 return replace(self, direction=self.direction * layer.gamma)
             case Linear() | QuantisedLinear():
-                # Not F.linear: OpenVINO computes a matrix that is multiplied both ways wrongly (tests/support/openvino_faults.py).
+                # Not F.linear: OpenVINO multiplies a matrix both ways wrongly (tests/support/openvino_faults.py).
                 direction, weight = self.direction, layer.weight
                 if isinstance(layer, QuantisedLinear):  # OpenVINO with streams leaves a scale beside a weight out
                     direction, weight = direction * layer.scale, layer.integers

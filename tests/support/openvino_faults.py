@@ -1,4 +1,4 @@
-"""What OpenVINO 2026.4.1 computes wrongly on Linux and AMD EPYC, and beside each the form of the graphs, which is right.
+"""What OpenVINO 2026.4.1 computes wrongly on an AMD EPYC, and beside each the form of the graphs, which is right.
 
 ONNX Runtime computes all of them right. Two more have no form here. A rotary embedding with one position reads that as
 the position of every token (export/rewrite.py). Products in bfloat16 are reported wrong on Zen 5

@@ -73,7 +73,7 @@ def check(expected: Outputs, found: Outputs, limit: float) -> None:
 
 
 def products_with_vectors(proto: onnx.ModelProto) -> list[str]:
-    """Matrix products with a factor of one dimension, which OpenVINO scales wrongly: tests/support/openvino_faults.py."""
+    """Matrix products with a factor of one dimension, which OpenVINO scales wrongly."""
     graph = onnx.shape_inference.infer_shapes(proto).graph
     (choice,) = graph.node
     branches = [attribute.g for attribute in choice.attribute]
