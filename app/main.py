@@ -26,11 +26,10 @@ from app.api.routes import attention, classify, cover, embed, model, page, probe
 from app.api.services import Services
 from app.backend import Backend
 from app.classifier import Classifier
+from app.door.access_log import MODEL_DIGEST, POLLED, AccessLog
 from app.door.admission import Admission
-from app.door.door import Door
-from app.door.header import MODEL_DIGEST, REQUEST_ID
+from app.door.guard import REQUEST_ID, Guard
 from app.door.keys import ApiKeys, open_keys
-from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
 from app.errors import StoreUnavailable
@@ -165,9 +164,9 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         metrics=metrics,
         drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
     )
-    app.add_middleware(Door, settings=settings, keys=keys, admission=admission, model=bundle.digest)
-    # Outside of the door, so that it counts refusals too.
-    app.add_middleware(Observation, metrics=metrics, routes=routes)
+    app.add_middleware(Guard, settings=settings, keys=keys, admission=admission)
+    # Around the guard, so that it counts refusals too.
+    app.add_middleware(AccessLog, metrics=metrics, routes=routes, model=bundle.digest)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

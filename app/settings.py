@@ -74,8 +74,6 @@ class Settings(BaseSettings):
     """Largest number of images in one multipart request"""
     max_upload_bytes: PositiveInt = 32 * 2**20
     """Largest body of one request, in bytes"""
-    max_bodies_bytes: PositiveInt = 512 * 2**20
-    """Bytes of all request bodies together; further requests get 503"""
     keep_alive_s: PositiveInt = 75
     """Seconds until an idle connection is closed; more than a balancer in front keeps it"""
     receive_timeout_s: PositiveFloat = 15.0

@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 UNNAMED = "unnamed"
-UNKNOWN = "This key is not known. Of name=KEY send what stands after the first =."
 # A name, and token68 of RFC 9110, 11.2. That has = at its end only, so what follows a = with more than = is a key.
 _ENTRY = re.compile(r"(?:([A-Za-z0-9_.-]{1,32})=)?([A-Za-z0-9._~+/-]+=*)")
 
@@ -75,7 +74,8 @@ class ApiKeys:
         # Every pair is compared, each in constant time, so the time taken reveals nothing about a key.
         matches = [hmac.compare_digest(_digest(key), known) for key in given for known in self._digests]
         if not any(matches):
-            raise Unauthorized(UNKNOWN if any(given) else "Send an API key as Authorization: Bearer or as X-API-Key.")
+            unknown, none = "This API key is not known.", "Send an API key as Authorization: Bearer or as X-API-Key."
+            raise Unauthorized(unknown if any(given) else none)
         return self.names[matches.index(True) % len(self.names)]  # of `given`, each has met all names
 
 
