@@ -46,6 +46,7 @@ from app.telemetry.metrics import watch_event_loop
 
 log = logging.getLogger(__name__)
 
+MAX_DRAWINGS = 64  # maps, walls and reports that are drawn or wait for a thread
 HTTP = "http/protobuf"
 OTLP_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
 OTLP_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -85,7 +86,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     store = open_store(settings=settings, namespace=records.name, least_bytes=records.least_bytes, metrics=metrics)
     scoring = Scoring.of(manifest)
     cpu_pool = ThreadPoolExecutor(
-        settings.drawing_threads or max(allowed_cores(), 2),
+        max(settings.model_threads or allowed_cores(), 2),
         thread_name_prefix="cpu",
         initializer=yield_by,
         initargs=(IMAGES_NICENESS,),
@@ -162,7 +163,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         ),
         explainer=explainer,
         metrics=metrics,
-        drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
+        drawings=Drawings(pool=cpu_pool, max_in_work=MAX_DRAWINGS),
     )
     app.add_middleware(Guard, settings=settings, keys=keys, admission=admission)
     # Around the guard, so that it counts refusals too.
