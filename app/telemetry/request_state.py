@@ -23,7 +23,6 @@ class RequestState:
     deadline: float = math.inf  # seconds of time.monotonic
     images: list[dict[str, object]] = field(default_factory=list)  # facts of each, for the log
     status: int | None = None  # once the answer has begun
-    ended: float | None = None  # seconds of time.perf_counter, once it is whole and only its connection goes on
     problem: str | None = None  # the kind of the problem that is the answer
 
     @staticmethod
