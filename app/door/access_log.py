@@ -96,8 +96,6 @@ class AccessLog:
         method = scope["method"]
         route: str = getattr(scope.get("route"), "path", None) or self._refused_route(scope)
         status, problem = state.status or UNANSWERED, state.problem
-        if state.refusal:
-            status, problem = int(state.refusal.status), state.refusal.kind
         self.metrics.request_ended(
             method=method, route=route, status=status, seconds=seconds, problem=problem, key=state.key
         )

@@ -57,7 +57,9 @@ class Body:
         self._closing = False  # the connection, because the client still sends
 
     async def receive(self) -> Message:
-        """Raises BodyTooLarge, SlowRequest, and Overloaded when all bodies together exceed their limit."""
+        """Raises BodyTooLarge, SlowRequest, Overloaded when all bodies together exceed their limit, and what the
+        protocol has left in the RequestState.
+        """
         if self._finished:  # only the client's leaving can come, which may take its time
             return await self._receive()
         receive_s = self._limits.receive_timeout_s
@@ -67,6 +69,8 @@ class Body:
         except TimeoutError:
             late = f"The request did not arrive within {receive_s:g} seconds (VIT_RECEIVE_TIMEOUT_S)."
             raise SlowRequest(late) from None
+        if self._state.refusal:
+            raise self._state.refusal
         size = len(message.get("body", b""))
         self._received += size
         self._limits.bytes_in_work += size

@@ -182,17 +182,16 @@ class GuardedProtocol(HttpToolsProtocol):
     # Refusals
 
     def _refuse(self, error: ServiceError) -> None:
-        """Stop reading. Answer the request that was understood, or else answer with `error`."""
+        """Stop reading. Let the request that was understood be answered, or else answer with `error`."""
         self._refused = True
         self._stop_timer()
         cycle = self.cycle
         if self._answers():
-            if self.pipeline or not cycle.more_body or cycle.response_started:
-                cycle.keep_alive = False
-                return
-            RequestState.of(cycle.scope).refusal = error
-            cycle.disconnected = True  # so that code reading its body stops
-            cycle.message_event.set()
+            cycle.keep_alive = False
+            if cycle.more_body and not (self.pipeline or cycle.response_started):
+                RequestState.of(cycle.scope).refusal = error
+                cycle.message_event.set()  # so that code reading its body stops
+            return
         self._answer(error)
         # If the connection were closed now, the system would reset it as soon as more came, and the answer be lost.
         self.transport.write_eof()

@@ -16,7 +16,7 @@ class RequestState:
     """Each layer that a request passes leaves here what the others need, from the socket inward."""
 
     arrived: bool = False  # all of its body is here, read or not
-    refusal: ServiceError | None = None  # the client's answer, because its body was not valid HTTP
+    refusal: ServiceError | None = None  # the answer, because what follows in its body is not valid HTTP
     stages: Stages = field(init=False)
     request_id: str = ""  # none yet
     key: str | None = None  # the name of the API key that it brought

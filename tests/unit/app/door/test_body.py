@@ -9,7 +9,7 @@ from starlette.datastructures import Headers
 
 from app.door import body as module
 from app.door.body import Body, BodyLimits
-from app.errors import BodyTooLarge, Overloaded, SlowRequest, UnsupportedEncoding
+from app.errors import BodyTooLarge, MalformedRequest, Overloaded, SlowRequest, UnsupportedEncoding
 from app.settings import Settings
 from app.telemetry.request_state import RequestState
 from app.telemetry.stages import Stages
@@ -116,6 +116,13 @@ async def test_the_wait_for_an_answer_has_no_limit(limits_of, body_of):
     await body.receive()
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(body.receive(), 0.1)
+
+
+async def test_what_the_protocol_has_refused_is_raised_where_the_body_is_read(limits_of, body_of):
+    body = body_of(limits_of(), part(1, more=True), **CHUNKED)
+    body._state.refusal = MalformedRequest("no chunk")
+    with pytest.raises(MalformedRequest):
+        await body.receive()
 
 
 async def test_of_bodies_that_are_too_large_together_the_newest_is_refused(limits_of, body_of):

@@ -13,7 +13,9 @@ from starlette.responses import Response
 from uvicorn.server import ServerState
 
 from app.door import protocol as module
+from app.door.problems import respond_to
 from app.door.protocol import GuardedProtocol
+from app.telemetry.request_state import RequestState
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -24,6 +26,9 @@ async def app(scope, receive, send):
     """Answers a request whose body is there."""
     while True:
         message = await receive()
+        if refusal := RequestState.of(scope).refusal:
+            await respond_to(refusal, RequestState.of(scope))(scope, receive, send)
+            return
         if message["type"] == "http.disconnect":
             return
         if not message["more_body"]:
