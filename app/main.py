@@ -26,11 +26,10 @@ from app.api.routes import attention, classify, cover, embed, model, page, probe
 from app.api.services import Services
 from app.backend import Backend
 from app.classifier import Classifier
+from app.door.access_log import MODEL_DIGEST, POLLED, AccessLog
 from app.door.admission import Admission
-from app.door.door import Door
-from app.door.header import MODEL_DIGEST, REQUEST_ID
+from app.door.guard import REQUEST_ID, Guard
 from app.door.keys import ApiKeys, open_keys
-from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
 from app.errors import StoreUnavailable
@@ -47,6 +46,7 @@ from app.telemetry.metrics import watch_event_loop
 
 log = logging.getLogger(__name__)
 
+MAX_DRAWINGS = 64  # maps, walls and reports that are drawn or wait for a thread
 HTTP = "http/protobuf"
 OTLP_PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")  # the first that is set counts
 OTLP_ENDPOINTS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -86,7 +86,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     store = open_store(settings=settings, namespace=records.name, least_bytes=records.least_bytes, metrics=metrics)
     scoring = Scoring.of(manifest)
     cpu_pool = ThreadPoolExecutor(
-        settings.drawing_threads or max(allowed_cores(), 2),
+        max(settings.model_threads or allowed_cores(), 2),
         thread_name_prefix="cpu",
         initializer=yield_by,
         initargs=(IMAGES_NICENESS,),
@@ -163,11 +163,11 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         ),
         explainer=explainer,
         metrics=metrics,
-        drawings=Drawings(pool=cpu_pool, max_in_work=settings.max_drawings),
+        drawings=Drawings(pool=cpu_pool, max_in_work=MAX_DRAWINGS),
     )
-    app.add_middleware(Door, settings=settings, keys=keys, admission=admission, model=bundle.digest)
-    # Outside of the door, so that it counts refusals too.
-    app.add_middleware(Observation, metrics=metrics, routes=routes)
+    app.add_middleware(Guard, settings=settings, keys=keys, admission=admission)
+    # Around the guard, so that it counts refusals too.
+    app.add_middleware(AccessLog, metrics=metrics, routes=routes, model=bundle.digest)
     if settings.cors_origins:
         app.add_middleware(
             CORSMiddleware,

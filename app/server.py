@@ -5,7 +5,6 @@ itself closes its socket at the signal, while every balancer still sends request
 (vllm-project/vllm#48966).
 """
 
-import errno
 import gc
 import logging
 import os
@@ -131,15 +130,10 @@ def _bind(settings: Settings, field: str) -> socket.socket:
     bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_BYTES)
     try:
         bound.bind((host, port))
-    except TypeError:  # it is not ASCII, and cannot be encoded as a name
+    except (OSError, TypeError) as error:  # TypeError: the host is not ASCII, and cannot be encoded as a name
         bound.close()
-        raise CannotStart(f"{host} is not an address (VIT_HOST)") from None
-    except OSError as error:
-        bound.close()
-        if error.errno == errno.EADDRINUSE:
-            another = f"{variable(field)}={port + 1 if port < 65535 else 8000}"
-            raise CannotStart(f"port {port} of {host} is in use: choose another, such as {another}") from None
-        raise CannotStart(f"port {port} of {host} cannot be used: {error.strerror}") from None
+        reason = error.strerror if isinstance(error, OSError) else "this is not an address"
+        raise CannotStart(f"port {port} of {host} ({variable(field)}, VIT_HOST): {reason}") from None
     return bound
 
 

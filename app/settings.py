@@ -21,7 +21,6 @@ from app.errors import is_meant
 
 VERSION = "2.0.0"  # the only place; `make image` writes it on the image
 DEMO_BUNDLE = Path(__file__).parent / "demo"
-MAX_THUMBNAIL_PX = 2048
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9._-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")  # RFC 6454, 6.2
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
@@ -60,8 +59,6 @@ class Settings(BaseSettings):
     """`auto`, `cuda` or `cpu`; `cuda` refuses to start without a working GPU"""
     engine: Literal["auto", "openvino", "onnxruntime"] = "auto"
     """What runs a model on a CPU. `auto`: OpenVINO if it is installed and computes right numbers, else ONNX Runtime"""
-    gpu: NonNegativeInt = 0
-    """Number of the GPU, from 0; `CUDA_VISIBLE_DEVICES` hides some"""
     gpu_memory_bytes: NonNegativeInt = 0
     """Memory of a shared GPU for weights and activations; 0: no limit. CUDA and inputs take some hundred MB more"""
     max_batch: Annotated[int, Field(ge=0, le=512)] = 0
@@ -74,8 +71,6 @@ class Settings(BaseSettings):
     """Largest number of images in one multipart request"""
     max_upload_bytes: PositiveInt = 32 * 2**20
     """Largest body of one request, in bytes"""
-    max_bodies_bytes: PositiveInt = 512 * 2**20
-    """Bytes of all request bodies together; further requests get 503"""
     keep_alive_s: PositiveInt = 75
     """Seconds until an idle connection is closed; more than a balancer in front keeps it"""
     receive_timeout_s: PositiveFloat = 15.0
@@ -84,14 +79,8 @@ class Settings(BaseSettings):
     """Longest time for an answer, in seconds; `X-Request-Timeout` may ask for less"""
     max_image_pixels: PositiveInt = 50_000_000
     """Largest width times height of one image, in pixels"""
-    max_aspect_ratio: Annotated[float, Field(ge=1)] = 64.0
-    """Largest ratio of an image's long side to its short side"""
     model_threads: NonNegativeInt = 0
-    """Cores for the model; 0: all allowed ones"""
-    drawing_threads: NonNegativeInt = 0
-    """Threads that draw maps; 0: one per allowed core, at least two"""
-    max_drawings: PositiveInt = 64
-    """Limit of maps, walls and reports in progress; further ones get 503"""
+    """Cores for the model, and as many for drawing, at least two; 0: all allowed ones"""
     decode_workers: NonNegativeInt = 0
     """Processes that decode; 0: one per allowed core, fewer if a quarter of the memory holds fewer, at least two"""
     unfamiliar: Literal["answer", "refuse"] = "answer"
@@ -106,8 +95,6 @@ class Settings(BaseSettings):
     """How long images and maps are kept, in seconds"""
     store_timeout_s: Annotated[float, Field(gt=0, le=10)] = 0.35
     """Longest wait for an answer of Redis, in seconds, a new connection and TLS included"""
-    thumbnail_px: Annotated[int, Field(ge=16, le=MAX_THUMBNAIL_PX)] = 640
-    """Largest side, in pixels, of the thumbnail that maps are drawn on. A larger image is shrunk by a whole factor"""
     drain_delay_s: NonNegativeFloat = 5.0
     """Seconds of serving after SIGTERM, so that balancers see that it is not ready"""
     drain_timeout_s: NonNegativeInt = 20

@@ -34,10 +34,7 @@ FEWEST, ENOUGH = 2, 32  # of one, none would be left to compare; with fewer than
 MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
 ENOUGH_RANGES = 24  # images; of fewer than four times as many, half are for ranges
 SEED = 7
-LIMITS = Limits(
-    max_pixels=Settings.model_fields["max_image_pixels"].default,
-    max_aspect_ratio=Settings.model_fields["max_aspect_ratio"].default,
-)
+LIMITS = Limits(max_pixels=Settings.model_fields["max_image_pixels"].default)
 
 
 def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:

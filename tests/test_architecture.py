@@ -34,7 +34,7 @@ HOMES = {
     "redis": {"stores.redis"},
     "cachetools": {"stores.memory"},
     "httptools": {"door.protocol"},
-    "opentelemetry": {"telemetry", "door.observation"},
+    "opentelemetry": {"telemetry", "door.access_log"},
     "prometheus_client": {"telemetry.metrics"},
     "PIL": {"images", "drawing", "maps.covering"},
 }

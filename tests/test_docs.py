@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from app.errors import ServiceError
+from app.images.preparer import THUMBNAIL_PX
 from app.maps.record import Maps, RecordFormat
 from app.settings import DEMO_BUNDLE, VERSION, Settings
 from lab.benchmarks.figures import FIGURES, MARK
@@ -83,7 +84,7 @@ def records_table() -> str:
             "distance": (layers, heads), "lens": (layers, 5),
         }  # fmt: skip
         maps = Maps.of({key: np.zeros(shape, np.float32) for key, shape in shapes.items()})
-        preparer = preparer_of(spec_of(config.image_size), thumbnail_px=Settings().thumbnail_px)
+        preparer = preparer_of(spec_of(config.image_size), thumbnail_px=THUMBNAIL_PX)
         done = preparer.prepare(Path("docs/star.jpg").read_bytes(), thumbnail=True)
         form = RecordFormat(name=name, shapes=shapes, size=config.image_size)
         kept = len(form.pack_image(make_kept(image=done, classes=range(5))))

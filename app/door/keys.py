@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 UNNAMED = "unnamed"
-UNKNOWN = "This key is not known. Of name=KEY send what stands after the first =."
 # A name, and token68 of RFC 9110, 11.2. That has = at its end only, so what follows a = with more than = is a key.
 _ENTRY = re.compile(r"(?:([A-Za-z0-9_.-]{1,32})=)?([A-Za-z0-9._~+/-]+=*)")
 
@@ -30,26 +29,27 @@ def read_keys(listed: str | None, file: Path | None) -> dict[str, str]:
 
     Raises CannotStart, also for one that is set and has no key: without keys the service would be open.
     """
-    entries = [entry.strip() for entry in (listed or "").split(",")]
-    if listed is not None and not any(entries):
-        raise CannotStart("VIT_API_KEYS has no key. To serve without keys, do not set it.")
+    sources: dict[str, list[str]] = {}
+    if listed is not None:
+        sources["VIT_API_KEYS"] = listed.split(",")
     if file is not None:
         try:
-            lines = [line.strip() for line in file.read_text("utf-8-sig").splitlines()]
+            sources["VIT_API_KEYS_FILE"] = file.read_text("utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError):
             raise CannotStart("VIT_API_KEYS_FILE cannot be read.") from None
-        if not any(lines):
-            raise CannotStart("VIT_API_KEYS_FILE has no key. To serve without keys, do not set it.")
-        entries += lines
     names: dict[str, str] = {}
-    for entry in filter(None, entries):
-        found = _ENTRY.fullmatch(entry)
-        if not found:
-            raise CannotStart(
-                "An API key consists of letters, digits and . _ ~ + / -, with = at its end only. "
-                "Its name, as in name=KEY, consists of at most 32 letters, digits and . _ -."
-            )
-        names[found[2]] = found[1] or UNNAMED
+    for variable, lines in sources.items():
+        entries = list(filter(None, map(str.strip, lines)))
+        if not entries:
+            raise CannotStart(f"{variable} has no key. To serve without keys, do not set it.")
+        for entry in entries:
+            found = _ENTRY.fullmatch(entry)
+            if not found:
+                raise CannotStart(
+                    "An API key consists of letters, digits and . _ ~ + / -, with = at its end only. "
+                    "Its name, as in name=KEY, consists of at most 32 letters, digits and . _ -."
+                )
+            names[found[2]] = found[1] or UNNAMED
     return names
 
 
@@ -75,7 +75,8 @@ class ApiKeys:
         # Every pair is compared, each in constant time, so the time taken reveals nothing about a key.
         matches = [hmac.compare_digest(_digest(key), known) for key in given for known in self._digests]
         if not any(matches):
-            raise Unauthorized(UNKNOWN if any(given) else "Send an API key as Authorization: Bearer or as X-API-Key.")
+            unknown, none = "This API key is not known.", "Send an API key as Authorization: Bearer or as X-API-Key."
+            raise Unauthorized(unknown if any(given) else none)
         return self.names[matches.index(True) % len(self.names)]  # of `given`, each has met all names
 
 

@@ -1,6 +1,5 @@
 """The one shape of an error over HTTP: RFC 9457, `application/problem+json`, for the framework's own errors too."""
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -20,7 +19,7 @@ from app.telemetry.request_state import RequestState
 
 PROBLEM_TYPE = "application/problem+json"
 UNANSWERED = 499  # nginx's status for a client that left before the answer
-EVERYWHERE = (401, 431, 500, 503)  # statuses of the door and the protocol below it, whatever the path
+EVERYWHERE = (401, 431, 500, 503)  # statuses of the guard and the protocol below it, whatever the path
 MEANINGS = {
     400: "The request cannot be understood",
     401: "The request needs an API key, where the server has keys",
@@ -87,7 +86,7 @@ def respond(problem: Problem, state: RequestState, headers: Mapping[str, str] | 
     state.problem = problem.type.removeprefix(NAMESPACE)
     named = problem.model_copy(update={"instance": f"urn:request:{state.request_id}"})
     return Response(
-        f"{named.model_dump_json(exclude_none=True)}\n",
+        named.model_dump_json(exclude_none=True),
         status_code=problem.status,
         media_type=PROBLEM_TYPE,
         headers=headers,
@@ -99,7 +98,7 @@ def respond_to(error: ServiceError, state: RequestState) -> Response:
 
 
 def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
-    """Give every error of the framework the one shape. The door answers a ServiceError wherever it is raised."""
+    """Give every error of the framework the one shape. The guard answers a ServiceError wherever it is raised."""
 
     @app.exception_handler(ClientDisconnect)
     async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:
@@ -107,7 +106,7 @@ def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
 
     @app.exception_handler(HTTPException)
     async def http_exception(request: Request, error: HTTPException) -> Response:
-        details = {404: _nothing(routes, request.scope), 405: "This path does not take this method."}
+        details = {404: "There is nothing at this path.", 405: "This path does not take this method."}
         detail = details.get(error.status_code, "The request was refused.")
         phrase = HTTPStatus(error.status_code).phrase
         kind = NAMESPACE + phrase.lower().replace(" ", "-")
@@ -122,16 +121,6 @@ def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
         errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
         detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
         return respond_to(InvalidParameter(detail).saying(errors=errors), RequestState.of(request.scope))
-
-
-def _nothing(routes: Iterable[Route], scope: Scope) -> str:
-    """Names the path that is meant where a / is too many. It is not a redirect: a client would send its image twice, or
-    GET what it wanted to POST.
-    """
-    bare = {**scope, "path": re.sub("/+", "/", scope["path"]).rstrip("/")}
-    meant = next((route.path for route in routes if route.matches(bare)[0] != Match.NONE), None)
-    question = f": is {meant} meant, without the extra /?" if meant and bare["path"] != scope["path"] else "."
-    return f"There is nothing at this path{question}"
 
 
 def _allowed(routes: Iterable[Route], scope: Scope) -> str:

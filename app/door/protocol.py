@@ -4,7 +4,7 @@ time to read an answer; and a proper answer to a message that is not HTTP.
 It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
 version, and these names have to be looked at when it is raised:
 - attributes: connections, cycle, flow, headers, loop, parser, pipeline, scope, server_state, transport, url
-- methods: _start_asgi_task, _unset_keepalive_if_required, and the callbacks of httptools
+- methods: _unset_keepalive_if_required, and the callbacks of httptools
 - RequestResponseCycle: disconnected, keep_alive, message_event, more_body, response_complete, response_started, scope
 
 uvicorn's other class, on h11, bounds a header by itself and knows no upgrades. But 100,000 chunks of a byte block the
@@ -17,11 +17,11 @@ from typing import Any
 
 import httptools
 from starlette.requests import HTTPConnection
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.door.answer import complete
+from app.door.access_log import with_identity
 from app.door.body import LINGER_S
-from app.door.header import request_id
+from app.door.guard import request_id
 from app.door.problems import respond_to
 from app.errors import HeaderTooLarge, MalformedRequest, Overloaded, ServiceError, SlowRequest
 from app.telemetry.logs import access_log
@@ -29,6 +29,9 @@ from app.telemetry.request_state import RequestState
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100
+MAX_HEADER_SEPARATORS = (
+    500  # between parameters, segments of the path, and members of lists: each costs its parser time
+)
 HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, until its header is there
 READ_TIMEOUT_S = 60.0  # for a client to read an answer that does not fit the buffers
 TOO_LARGE = HeaderTooLarge(f"The header has more than {MAX_HEADER_BYTES} bytes.")
@@ -46,7 +49,6 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None  # until the last byte of a header, and after a refusal
         self._unread_timer: asyncio.TimerHandle | None = None
         self._overhead = 0  # bytes that have come since the last that were a part of a body
-        self._in_work: RequestResponseCycle | None = None  # others may wait behind it in `pipeline`
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
         super().connection_made(transport)
@@ -60,13 +62,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._all_is_read()
         super().connection_lost(exc)
-        if self._in_work is not None:  # uvicorn tells only the last of several pipelined requests
-            self._in_work.disconnected = True
-            self._in_work.message_event.set()
         self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
         # Break reference cycles, which would otherwise wait for Python's garbage collector.
         self.pipeline.clear()
-        self._in_work = None
         self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
 
     def data_received(self, data: bytes) -> None:
@@ -100,10 +98,6 @@ class GuardedProtocol(HttpToolsProtocol):
         lines += [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
 
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._in_work = cycle
-        super()._start_asgi_task(cycle, app)
-
     def _answers(self) -> bool:
         """Whether a request is in work."""
         return self.cycle is not None and not self.cycle.response_complete
@@ -126,6 +120,11 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.url) + sum(len(name) + len(value) for name, value in self.headers) > MAX_HEADER_BYTES:
             self._parse_error = TOO_LARGE
+            raise ValueError
+        separators = sum(map(self.url.count, (b"/", b"&")))
+        separators += sum(value.count(b",") + value.count(b";") for _, value in self.headers)
+        if separators > MAX_HEADER_SEPARATORS:
+            self._parse_error = HeaderTooLarge(f"The header has more than {MAX_HEADER_SEPARATORS} separators.")
             raise ValueError
         if self.parser.get_method() == b"CONNECT":  # to httptools an upgrade, with or without the field
             raise ValueError
@@ -183,17 +182,16 @@ class GuardedProtocol(HttpToolsProtocol):
     # Refusals
 
     def _refuse(self, error: ServiceError) -> None:
-        """Stop reading. Answer the request that was understood, or else answer with `error`."""
+        """Stop reading. Let the request that was understood be answered, or else answer with `error`."""
         self._refused = True
         self._stop_timer()
         cycle = self.cycle
         if self._answers():
-            if self.pipeline or not cycle.more_body or cycle.response_started:
-                cycle.keep_alive = False
-                return
-            RequestState.of(cycle.scope).refusal = error
-            cycle.disconnected = True  # so that code reading its body stops
-            cycle.message_event.set()
+            cycle.keep_alive = False
+            if cycle.more_body and not (self.pipeline or cycle.response_started):
+                RequestState.of(cycle.scope).refusal = error
+                cycle.message_event.set()  # so that code reading its body stops
+            return
         self._answer(error)
         # If the connection were closed now, the system would reset it as soon as more came, and the answer be lost.
         self.transport.write_eof()
@@ -201,13 +199,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer = self.loop.call_later(LINGER_S, self.transport.close)
 
     def _answer(self, error: ServiceError) -> None:
-        """As the door would, for a message that is no request. Observation does not see it."""
-        request = HTTPConnection({"type": "http", "path": "", "headers": self.headers or []})
+        """For a message that is no request: neither middleware sees it."""
+        request = HTTPConnection({"type": "http", "headers": self.headers or []})
         state = RequestState(request_id=request_id(request))
         facts = {"request_id": state.request_id, "status": int(error.status), "problem": error.kind}
         access_log.info("no request %d", error.status, extra={"fields": facts})
         response = respond_to(error, state)
-        complete(response.raw_headers, request, id=state.request_id, closing=True)
-        fields = [b"%b: %b" % field for field in (*self.server_state.default_headers, *response.raw_headers)]
+        answered = [*self.server_state.default_headers, *with_identity(response.raw_headers, state)]
+        fields = [b"%b: %b" % field for field in (*answered, (b"connection", b"close"))]
         status = f"HTTP/1.1 {error.status:d} {error.status.phrase}".encode()
         self.transport.write(b"\r\n".join([status, *fields, b"", bytes(response.body)]))

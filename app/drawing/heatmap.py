@@ -14,8 +14,8 @@ from app.drawing.colormaps import Colormap, paint
 from app.drawing.contour import outline, smallest_holding
 from app.drawing.png import encode
 from app.drawing.scale import Limits
+from app.images.preparer import THUMBNAIL_PX
 from app.images.preprocess import Prepared
-from app.settings import MAX_THUMBNAIL_PX
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
@@ -96,7 +96,7 @@ def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Styl
 def _thumbnail(image: Prepared) -> Image.Image:
     """Opened with the one parser that it needs: a process that has decoded hostile bytes has made it."""
     thumbnail = JpegImageFile(BytesIO(image.thumbnail))
-    if max(thumbnail.size) > MAX_THUMBNAIL_PX:
+    if max(thumbnail.size) > THUMBNAIL_PX:
         raise ValueError(f"a thumbnail of {thumbnail.width}x{thumbnail.height} pixels")
     return thumbnail
 

@@ -62,13 +62,14 @@ PARSERS: dict[str, type[ImageFile.ImageFile]] = {
     "AVIF": AvifImage,
 }
 MAX_SIDE = 16384  # pixels; the limit of WebP itself is 16383
+MAX_ASPECT_RATIO = 64.0
 MAX_SCANS = 100  # of a JPEG; encoders write ten
 _JPEG_END = 0xD9
 
 
 class Limits(NamedTuple):
     max_pixels: int
-    max_aspect_ratio: float  # long side over short side
+    max_aspect_ratio: float = MAX_ASPECT_RATIO  # long side over short side
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from app.errors import Overloaded, UnusableImage
 from app.images.decode import MAX_SIDE, Limits
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
-from app.images.preparer import Preparer, thumbnail_of
+from app.images.preparer import THUMBNAIL_PX, Preparer, thumbnail_of
 from app.images.preprocess import Box, ImageSpec, Prepared
 from app.images.turns import LARGE_PIXELS, Turns
 from app.images.upload import Upload
@@ -65,14 +65,14 @@ class Intake:
 
 def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
     """An intake that has not been started."""
-    limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
+    limits = Limits(max_pixels=settings.max_image_pixels)
     max_pixels = allowed_memory() // MEMORY_SHARES // BYTES_PER_PIXEL
     workers = settings.decode_workers or max(min(allowed_cores(), max_pixels // LARGE_PIXELS), MIN_WORKERS)
     pool = WorkerPool(
-        work=Preparer(limits=limits, spec=spec, thumbnail_px=settings.thumbnail_px),
+        work=Preparer(limits=limits, spec=spec, thumbnail_px=THUMBNAIL_PX),
         turns=Turns(workers=workers, max_large_pixels=max_pixels),
         max_pixels=min(settings.max_image_pixels, MAX_SIDE**2),
-        max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + settings.thumbnail_px**2),
+        max_answer_bytes=ANSWER_BYTES + 3 * (spec.size[0] * spec.size[1] + THUMBNAIL_PX**2),
         unpack=partial(unpack_answer, shape=spec.size),
     )
-    return Intake(pool=pool, thumbnail_px=settings.thumbnail_px)
+    return Intake(pool=pool, thumbnail_px=THUMBNAIL_PX)

@@ -13,6 +13,7 @@ from app.images.messages import Answer, pack_answer
 from app.images.preprocess import ImageSpec, Prepared, preprocess
 
 THUMBNAIL_QUALITY = 85  # JPEG
+THUMBNAIL_PX = 640  # the longest side; a larger image is shrunk by a whole factor
 
 
 @dataclass(frozen=True, kw_only=True)

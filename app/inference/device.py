@@ -86,7 +86,6 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
         image_size=manifest.image.size,
         precision=manifest.precision,
         max_batch=settings.max_batch or BATCH_ON_GPU,
-        gpu=settings.gpu,
         memory_bytes=settings.gpu_memory_bytes,
     )
     log.info("recording the model's graphs, and asking each for the known answer")

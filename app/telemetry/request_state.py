@@ -16,14 +16,13 @@ class RequestState:
     """Each layer that a request passes leaves here what the others need, from the socket inward."""
 
     arrived: bool = False  # all of its body is here, read or not
-    refusal: ServiceError | None = None  # the client's answer, because its body was not valid HTTP
+    refusal: ServiceError | None = None  # the answer, because what follows in its body is not valid HTTP
     stages: Stages = field(init=False)
     request_id: str = ""  # none yet
     key: str | None = None  # the name of the API key that it brought
     deadline: float = math.inf  # seconds of time.monotonic
     images: list[dict[str, object]] = field(default_factory=list)  # facts of each, for the log
     status: int | None = None  # once the answer has begun
-    ended: float | None = None  # seconds of time.perf_counter, once it is whole and only its connection goes on
     problem: str | None = None  # the kind of the problem that is the answer
 
     @staticmethod

@@ -21,7 +21,7 @@ FAULTS = {
         "app/door/admission.py", "images * self.image_s > deadline", "images * self.image_s < deadline"
     ),
     "body-kept": Fault(  # The bytes of an answered request count as in work for ever.
-        "app/door/body.py", "        self._bodies.bytes_in_work -= self._received\n", ""
+        "app/door/body.py", "        self._limits.bytes_in_work -= self._received\n", ""
     ),
     "any-key": Fault(  # Every key is right.
         "app/door/keys.py", "if not any(matches):", "if not matches:"

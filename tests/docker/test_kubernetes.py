@@ -51,7 +51,7 @@ def test_the_gpu_overlay_patches_what_is_there_and_every_variable_is_a_setting()
 
 def test_threads_and_decoders_follow_the_cpu_request_and_not_the_node():
     fields = {v["name"]: v["valueFrom"]["resourceFieldRef"]["resource"] for v in CONTAINER["env"] if "valueFrom" in v}
-    names = ("VIT_MODEL_THREADS", "VIT_DRAWING_THREADS", "VIT_DECODE_WORKERS")
+    names = ("VIT_MODEL_THREADS", "VIT_DECODE_WORKERS")
     assert fields == dict.fromkeys(names, "requests.cpu")
 
 

@@ -41,7 +41,7 @@ def test_it_serves_many_clients_and_leaves_no_file_behind(tmp_path, monkeypatch,
 
 @pytest.mark.parametrize("request_of", [post, lambda image: form(file_part(image))], ids=["raw", "form"])
 def test_bodies_in_work_take_their_memory_once(request_of):
-    """VIT_MAX_BODIES_BYTES counts bytes of bodies, so what they take is what it bounds."""
+    """The service counts bytes of bodies, so what they take is what it bounds."""
     bodies, mebibytes = 8, 16
     request = request_of(b"\xff\xd8\xff" + bytes(mebibytes * 2**20))
     with running() as server:

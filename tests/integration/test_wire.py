@@ -77,6 +77,8 @@ BROKEN = {
     "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
     "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
     "101 fields": (message("GET /livez", *["X: y"] * 100), 431),
+    "501 members of lists": (message("GET /livez", "X: " + "a," * 249, "Y: " + "b;" * 252), 431),
+    "501 parts of an address": (message("GET /livez" + "/a" * 250 + "?" + "&" * 250), 431),
     "a name of 64 KiB": (message("GET /livez", "x" * 2**16 + ": y"), 431),
     "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
     "a trailer of a megabyte": (chunked(b"hello", last=b"0\r\nX: " + b"x" * 2**20 + b"\r\n\r\n"), 431),

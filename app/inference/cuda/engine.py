@@ -54,21 +54,17 @@ class CudaEngine(Engine):
         image_size: tuple[int, int],
         precision: Precision,
         max_batch: int,
-        gpu: int = 0,
         memory_bytes: int = 0,
     ) -> None:
-        """`gpu` is its number, `memory_bytes` what the model may take of its memory (0: all).
+        """`memory_bytes` is what the model may take of the GPU's memory (0: all).
 
         Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU.
         """
         self.computes_in: Precision = precision
-        _check_runtime(gpu)
+        _check_runtime()
         _load_libraries()
-        self._gpu = gpu
         # TF32 has as many digits as fp16, and would round the numbers of other bundles
         self._options = PROVIDER_OPTIONS | {"use_tf32": str(int(precision == "fp16"))}
-        if gpu:  # for the first one ONNX Runtime would only warn that it is not a plugin
-            self._options["device_id"] = str(gpu)
         if memory_bytes:
             self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))
         with failures_as_device_errors(UNUSABLE, of_memory=TOO_SMALL):
@@ -109,7 +105,7 @@ class CudaEngine(Engine):
 
     def _record(self, graph: Graph, size: int, check: Callable[[Plan], None]) -> None:
         try:
-            self._recordings[graph, size] = Recording(session=self._sessions[graph], size=size, gpu=self._gpu)
+            self._recordings[graph, size] = Recording(session=self._sessions[graph], size=size)
             check(Plan(graph, size))
         except Exception as error:
             if size == 1 or fault_of(error) != "memory":
@@ -145,15 +141,12 @@ class CudaEngine(Engine):
         return ort.InferenceSession(str(file), options, providers=[(self.provider, self._options)], enable_fallback=0)
 
 
-def _check_runtime(gpu: int) -> None:
+def _check_runtime() -> None:
     """Raises DeviceError. ONNX Runtime itself would log pages of errors, or compute wrong numbers."""
-    gpus = count_gpus()
-    if not gpus:
+    if not count_gpus():
         raise DeviceError(f"{UNUSABLE}: the NVIDIA driver is missing, or it finds no GPU")
     if CudaEngine.provider not in ort.get_available_providers():
         raise DeviceError(f"{UNUSABLE}: onnxruntime is installed in place of onnxruntime-gpu")
-    if gpu >= gpus:
-        raise DeviceError(f"There is no GPU {gpu} (VIT_GPU): {gpus} can be used, numbered from 0")
     if tuple(map(int, re.findall(r"\d+", ort.__version__)[:3])) < OLDEST_RUNTIME:
         oldest = ".".join(map(str, OLDEST_RUNTIME))
         raise DeviceError(f"A GPU needs ONNX Runtime {oldest} or newer, and this is {ort.__version__}")

@@ -26,17 +26,17 @@ PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither 
 class Recording:
     """Fixed buffers on the GPU, and the recorded run that uses them."""
 
-    def __init__(self, *, session: ort.InferenceSession, size: int, gpu: int) -> None:
+    def __init__(self, *, session: ort.InferenceSession, size: int) -> None:
         self._session = session
         self._size = size
         self._recorded, self._plain = _numbered(size), _numbered(PLAIN)
         self._binding = session.io_binding()
         self._inputs: list[ort.OrtValue] = []  # the images, and in the explaining graph the classes
         for source in session.get_inputs():
-            value = _on_gpu((size, *source.shape[1:]), DTYPES[source.type], gpu)
+            value = _on_gpu((size, *source.shape[1:]), DTYPES[source.type])
             self._binding.bind_ortvalue_input(source.name, value)
             self._inputs.append(value)
-        self._outputs = {o.name: _on_gpu((size, *o.shape[1:]), DTYPES[o.type], gpu) for o in session.get_outputs()}
+        self._outputs = {o.name: _on_gpu((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
         for name, value in self._outputs.items():
             self._binding.bind_ortvalue_output(name, value)
 
@@ -72,5 +72,5 @@ def _numbered(number: int) -> ort.RunOptions:
     return options
 
 
-def _on_gpu(shape: Sequence[int], dtype: type, gpu: int) -> ort.OrtValue:
-    return ort.OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, "cuda", gpu)
+def _on_gpu(shape: Sequence[int], dtype: type) -> ort.OrtValue:
+    return ort.OrtValue.ortvalue_from_shape_and_type(list(shape), dtype, "cuda")

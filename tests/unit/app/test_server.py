@@ -52,7 +52,7 @@ def test_a_key_that_no_header_can_carry(refused):
 def test_a_port_in_use(refused, field):
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        said = f"port {taken} of 127.0.0.1 is in use: choose another, such as VIT_{field.upper()}={taken + 1}"
+        said = f"port {taken} of 127.0.0.1 (VIT_{field.upper()}, VIT_HOST): Address already in use"
         assert refused(**{field: taken}) == (3, said)
 
 
@@ -70,11 +70,11 @@ def test_an_installation_that_lacks_a_part_ends_the_process(monkeypatch):
 @pytest.mark.parametrize("host", ["203.0.113.1", "2001:db8::1"])  # reserved for documentation
 def test_an_address_of_another_machine(refused, host):
     code, said = refused(host=host)
-    assert (code, said.startswith(f"port 0 of {host} cannot be used: ")) == (3, True)
+    assert (code, said.startswith(f"port 0 of {host} (VIT_PORT, VIT_HOST): ")) == (3, True)
 
 
 def test_a_name_that_cannot_be_encoded(refused):
-    assert refused(host="ü..example") == (3, "ü..example is not an address (VIT_HOST)")
+    assert refused(host="ü..example") == (3, "port 0 of ü..example (VIT_PORT, VIT_HOST): this is not an address")
 
 
 def test_a_port_that_another_process_takes_while_the_model_loads():

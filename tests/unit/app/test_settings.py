@@ -19,9 +19,8 @@ NO_ORIGINS = [
         *((name, value, "set, but empty: give it a value") for name in ("host", "bundle") for value in ("", " ")),
         ("device", "tpu", "device"),
         ("max_batch", 513, "max_batch"),
-        ("thumbnail_px", 2049, "thumbnail_px"),
         ("store_timeout_s", 10.1, "store_timeout_s"),
-        ("gpu", -1, "gpu"),
+        ("model_threads", -1, "model_threads"),
         ("store_ttl_s", 0, "store_ttl_s"),
         ("store_ttl_s", "inf", "finite"),  # Redis takes none
         ("store", "postgres://x", "store"),

@@ -41,8 +41,8 @@ def test_each_of_the_keys_is_accepted_and_any_other_refused(request_of, headers)
     [
         ({}, "Send an API key"),
         ({"authorization": "Basic b2xk"}, "Send an API key"),
-        ({"authorization": "Bearer team=new.key~2=="}, "This key is not known. Of name=KEY send what"),
-        ({"x_api_key": "other"}, "This key is not known."),
+        ({"authorization": "Bearer team=new.key~2=="}, "This API key is not known."),
+        ({"x_api_key": "other"}, "This API key is not known."),
     ],
 )
 def test_a_wrong_key_is_told_from_none(request_of, headers, said):

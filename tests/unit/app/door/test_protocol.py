@@ -13,7 +13,9 @@ from starlette.responses import Response
 from uvicorn.server import ServerState
 
 from app.door import protocol as module
+from app.door.problems import respond_to
 from app.door.protocol import GuardedProtocol
+from app.telemetry.request_state import RequestState
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 POST = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -24,6 +26,9 @@ async def app(scope, receive, send):
     """Answers a request whose body is there."""
     while True:
         message = await receive()
+        if refusal := RequestState.of(scope).refusal:
+            await respond_to(refusal, RequestState.of(scope))(scope, receive, send)
+            return
         if message["type"] == "http.disconnect":
             return
         if not message["more_body"]:
@@ -125,22 +130,6 @@ async def test_the_newest_of_too_many_connections_is_refused_and_closed():
     refusal = await served(client, max_connections=1)
     assert refusal.startswith(b"HTTP/1.1 503 ")
     assert b"connection: close" in refusal
-
-
-async def test_a_client_that_leaves_is_told_to_the_request_in_work_also_if_others_wait_behind_it():
-    told = []
-
-    async def waiting(scope, receive, send):
-        await receive()
-        told.append((await receive())["type"])
-
-    async def client(reader, writer):
-        writer.write(GET + GET)
-        await asyncio.sleep(0.1)
-        await leave(writer)
-
-    await served(client, waiting)
-    assert told == ["http.disconnect"]
 
 
 async def test_fields_after_a_chunked_body_are_no_part_of_the_header():

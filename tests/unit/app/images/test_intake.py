@@ -12,6 +12,7 @@ from app.errors import Overloaded, UnusableImage
 from app.images.intake import BYTES_PER_PIXEL, Intake, open_intake
 from app.images.messages import GarbledAnswer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerTimedOut
+from app.images.preparer import THUMBNAIL_PX
 from app.images.upload import Upload
 from app.settings import Settings
 from tests.support.specs import preparer_of, spec_of
@@ -73,16 +74,16 @@ def test_no_image_has_longer_sides_whatever_the_limit():
 
 def test_the_largest_answer_fits_its_limit(encode):
     """Noise is what JPEG makes the least of."""
-    spec, thumbnail_px = spec_of((64, 64)), 512
-    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
-    answer = preparer_of(spec, thumbnail_px=thumbnail_px)(encode(noise), 512 * 512, True)
-    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec).pool
+    spec = spec_of((64, 64))
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (THUMBNAIL_PX, THUMBNAIL_PX, 3), dtype=np.uint8))
+    answer = preparer_of(spec, thumbnail_px=THUMBNAIL_PX)(encode(noise), THUMBNAIL_PX**2, True)
+    pool = open_intake(settings=Settings(), spec=spec).pool
     assert 0.2 * pool.max_answer_bytes < len(answer) < pool.max_answer_bytes
 
 
 @pytest.mark.parametrize("thumbnail", [True, False])
 async def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
-    intake = open_intake(settings=Settings(thumbnail_px=64), spec=spec_of((80, 120)))
+    intake = Intake(pool=Mock(), thumbnail_px=64)
     pixels = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
     prepared = await intake.prepare_pixels(pixels, thumbnail=thumbnail)
     assert prepared.pixels is pixels

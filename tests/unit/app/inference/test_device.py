@@ -120,10 +120,10 @@ def test_an_onnx_runtime_that_does_not_work_is_named(monkeypatch):
 
 @pytest.mark.parametrize(("max_batch", "on_gpu", "on_cpu"), [(0, 64, 8), (3, 3, 3)])
 def test_a_gpu_is_opened_as_the_settings_say_and_has_more_images_at_once(no_cuda, max_batch, on_gpu, on_cpu):
-    model = opened("auto", max_batch=max_batch, model_threads=9, gpu=3, gpu_memory_bytes=2**30)
+    model = opened("auto", max_batch=max_batch, model_threads=9, gpu_memory_bytes=2**30)
     assert model.best_batch("classify") == on_cpu
     options = no_cuda.call_args.kwargs
-    assert (options["max_batch"], options["gpu"], options["memory_bytes"]) == (on_gpu, 3, 2**30)
+    assert (options["max_batch"], options["memory_bytes"]) == (on_gpu, 2**30)
 
 
 @pytest.mark.parametrize("precision", ["int8", "bf16"])

@@ -18,9 +18,8 @@ from app.settings import DEMO_BUNDLE
 class FakeValue:
     """A buffer on the GPU: what is copied into it has to be of its shape."""
 
-    def __init__(self, shape, dtype, gpu):
+    def __init__(self, shape, dtype):
         self.array = np.zeros(shape, dtype)
-        self.gpu = gpu
 
     def update_inplace(self, data):
         assert data.shape == self.array.shape
@@ -92,7 +91,7 @@ def sessions(monkeypatch):
         sessions.append(FakeSession())
         return sessions[-1]
 
-    monkeypatch.setattr(module, "count_gpus", lambda: 2)
+    monkeypatch.setattr(module, "count_gpus", lambda: 1)
     monkeypatch.setattr(recording, "_on_gpu", FakeValue)
     monkeypatch.setattr(module.ort, "preload_dlls", lambda: None, raising=False)
     monkeypatch.setattr(CudaEngine, "_session", session)
@@ -198,18 +197,12 @@ def test_a_gpu_without_memory_for_one_image_is_refused(sessions):
         model.warm_up()
 
 
-def test_all_buffers_are_on_the_gpu_of_the_settings(sessions):
-    warmed(gpu=1)
-    assert {each.images.gpu for session in sessions for each in session.recorded.values()} == {1}
-
-
 WEIGHTS_BYTES = (DEMO_BUNDLE / "weights.bin").stat().st_size
 
 
 @pytest.mark.parametrize(
     ("asked", "option", "value"),
     [
-        ({"gpu": 1}, "device_id", "1"),
         ({"precision": "fp32"}, "use_tf32", "0"),
         ({"precision": "fp16"}, "use_tf32", "1"),
         ({}, "gpu_mem_limit", None),
@@ -240,7 +233,6 @@ LACKING = "Failed to load libcudart.so.13: cannot open shared object file"
 @pytest.mark.parametrize(
     ("options", "machine", "sentence"),
     [
-        ({"gpu": 2}, {}, r"^There is no GPU 2 \(VIT_GPU\): 2 can be used, numbered from 0$"),
         ({"memory_bytes": 1000}, {}, "^VIT_GPU_MEMORY_BYTES is 1000, and the weights of both graphs alone take"),
         *(
             ({}, {"onnxruntime.__version__": old}, rf"^A GPU needs ONNX Runtime 1\.31\.1 or newer, and this is {old}$")

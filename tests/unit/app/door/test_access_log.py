@@ -10,10 +10,10 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from app.door.access_log import SECURITY, AccessLog
 from app.door.admission import Admission
-from app.door.door import Door
+from app.door.guard import Guard
 from app.door.keys import ApiKeys
-from app.door.observation import Observation
 from app.door.problems import respond_to
 from app.errors import Overloaded
 from app.lifecycle import Lifecycle
@@ -36,22 +36,28 @@ async def refused(request: Request) -> Response:
     return respond_to(Overloaded("Later."), RequestState.of(request.scope))
 
 
+OWN = {"cache-control": "private, max-age=9", "content-security-policy": "default-src 'self'"}
+
+
+async def own(request: Request) -> Response:
+    return Response(headers=OWN)
+
+
 async def broken(request: Request) -> Response:
     raise ValueError
 
 
 @pytest.fixture
 def client(metrics) -> TestClient:
-    paths = {"/things/{id}": thing, "/readyz": thing, "/refused": refused, "/broken": broken}
+    paths = {"/things/{id}": thing, "/readyz": thing, "/refused": refused, "/broken": broken, "/own": own}
     routes = [Route(path, answer) for path, answer in paths.items()]
-    door = Door(
+    guard = Guard(
         Starlette(routes=routes),
         settings=Settings(root_path="/vit"),
         keys=ApiKeys({"secret": "team"}, metrics_port=0),
         admission=Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle()),
-        model="a digest",
     )
-    app = Observation(door, metrics=metrics, routes=routes)
+    app = AccessLog(guard, metrics=metrics, routes=routes, model="a digest")
     return TestClient(app, raise_server_exceptions=False, headers={"X-API-Key": "secret"})
 
 
@@ -98,6 +104,19 @@ def test_the_time_in_which_the_rest_of_a_request_is_dropped_does_not_count(clien
     found = {"route": "/things/{id}"}
     assert metrics.registry.get_sample_value("vit_request_seconds_count", found) == 1
     assert metrics.registry.get_sample_value("vit_request_seconds_sum", found) < 0.5
+
+
+def test_every_answer_has_an_id_the_model_and_the_security_headers_that_its_route_has_not_set(client):
+    security = {name.decode(): value.decode() for name, value in SECURITY.items()}
+    for path, key, status, expected in (
+        ("/readyz", "secret", 200, {}),
+        ("/own", "", 401, {}),
+        ("/own", "secret", 200, OWN),
+    ):
+        answer = client.get(path, headers={"X-Request-ID": "mine", "X-API-Key": key})
+        assert answer.status_code == status
+        both = {"x-request-id": "mine", "x-model-digest": "a digest", **security, **expected}
+        assert both.items() <= answer.headers.items()
 
 
 def test_stages_are_in_server_timing_and_the_metrics(client, metrics):

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from app.door.admission import Admission
-from app.door.answer import UNLESS_SET
-from app.door.door import Door
+from app.door.guard import Guard
 from app.door.keys import ApiKeys
 from app.errors import BodyTooLarge, UnusableImage
 from app.lifecycle import Lifecycle
@@ -21,15 +20,13 @@ SETTINGS = Settings(max_upload_bytes=100, metrics_port=9000)
 
 @dataclass
 class Guarded:
-    """A door before an application that reads the whole body."""
+    """A guard before an application that reads the whole body."""
 
     settings: Settings = SETTINGS
     keys: tuple[str, ...] = ()
     full: bool = False
     fails: BaseException | None = None
     starts: bool = False  # its answer before it fails
-    parts: tuple[bytes, ...] = (b"ok",)  # of its answer
-    headers: tuple[tuple[bytes, bytes], ...] = ()
     reads: bool = True
     stalls: bool = False  # the client, before its body
     scope: dict[str, Any] = field(default_factory=dict)  # that reached the application
@@ -38,12 +35,11 @@ class Guarded:
     def __post_init__(self) -> None:
         admission = Admission(max_images=1, max_wait_s=1, image_s=0, lifecycle=Lifecycle())
         admission.images = int(self.full)
-        self.door = Door(
+        self.guard = Guard(
             self.app,
             settings=self.settings,
             keys=ApiKeys(dict.fromkeys(self.keys, "unnamed"), metrics_port=9000),
             admission=admission,
-            model="a digest",
         )
 
     async def app(self, scope, receive, send):
@@ -54,9 +50,8 @@ class Guarded:
             await send({"type": "http.response.start", "status": 200, "headers": []})
         if self.fails:
             raise self.fails
-        await send({"type": "http.response.start", "status": 200, "headers": [*self.headers]})
-        for i, part in enumerate(self.parts, start=1):
-            await send({"type": "http.response.body", "body": part, "more_body": i < len(self.parts)})
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"ok"})
 
     def ask(self, path="/classify", method="POST", *, body: bytes = b"", port=8000, **headers: str):
         """Status, header fields and body of the answer."""
@@ -75,7 +70,7 @@ class Guarded:
         async def send(message):
             sent.append(message)
 
-        asyncio.run(self.door(scope, receive, send))
+        asyncio.run(self.guard(scope, receive, send))
         start, *parts = sent
         fields = {name.decode(): value.decode() for name, value in start["headers"]}
         return start["status"], fields, b"".join(part.get("body", b"") for part in parts)
@@ -86,32 +81,9 @@ def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
     status, fields, body = guarded.ask(body=b"x", content_length="1", x_request_id="mine", x_request_timeout="2")
     assert (status, body) == (200, b"ok")
     state = RequestState.of(guarded.scope)
-    assert fields["x-request-id"] == state.request_id == "mine"
+    assert state.request_id == "mine"
     assert 0 < state.deadline < math.inf
-    assert fields["x-model-digest"] == "a digest"
-    assert {name.decode(): value.decode() for name, value in UNLESS_SET.items()}.items() <= fields.items()
     assert "connection" not in fields
-
-
-def test_headers_of_a_route_are_kept():
-    own = {"cache-control": "private, max-age=9", "content-security-policy": "default-src 'self'"}
-    headers = tuple((name.encode(), value.encode()) for name, value in own.items())
-    assert own.items() <= Guarded(headers=headers).ask()[1].items()
-
-
-@pytest.mark.parametrize(
-    ("kind", "parts", "whole"),
-    [
-        (b"application/json", (b"{}",), b"{}\n"),
-        (b"application/json", (b"[1", b",2]"), b"[1,2]\n"),
-        (b"image/png", (b"ok",), b"ok"),
-    ],
-)
-def test_json_ends_with_a_line_break_that_is_in_its_length(kind, parts, whole):
-    length = str(len(b"".join(parts))).encode()
-    fields = ((b"content-type", kind), (b"content-length", length))
-    status, headers, body = Guarded(parts=parts, headers=fields).ask()
-    assert (status, body, headers["content-length"]) == (200, whole, str(len(whole)))
 
 
 def test_a_body_that_never_arrives_gets_408(monkeypatch):
@@ -139,15 +111,15 @@ CLOSED = {"keys": ("k",), **FULL}
     ],
 )
 def test_refusals_in_their_order_read_no_byte_and_end_the_connection(port, guarded, headers, status):
-    door = Guarded(**guarded)
-    found, fields, body = door.ask(port=port, **headers)
-    assert (found, door.scope) == (status, {})
-    assert door.received == [2]  # its head and its body, before the rest of the request is dropped
+    app = Guarded(**guarded)
+    found, fields, body = app.ask(port=port, x_request_id="mine", **headers)
+    assert (found, app.scope) == (status, {})
+    assert app.received == [2]  # its head and its body, before the rest of the request is dropped
     assert fields["connection"] == "close"
     assert fields["content-type"] == "application/problem+json"
     problem = json.loads(body)
     assert problem["status"] == status
-    assert problem["instance"] == f"urn:request:{fields['x-request-id']}"
+    assert problem["instance"] == "urn:request:mine"
 
 
 def test_maps_and_probes_need_no_room():
@@ -162,11 +134,12 @@ def test_the_connection_ends_where_the_body_has_not():
     assert (status, fields["connection"]) == (413, "close")
 
 
-def test_all_bodies_together_are_bounded_and_released():
-    guarded = Guarded(settings=Settings(max_bodies_bytes=50))
-    guarded.door._bodies.bytes_in_work = 1  # of a body that is complete
-    assert guarded.ask(body=bytes(50), content_length="50")[0] == 503
-    assert guarded.ask(body=bytes(49), content_length="49")[0] == 200
+def test_all_bodies_together_are_bounded_and_released(monkeypatch):
+    monkeypatch.setattr("app.door.body.allowed_memory", lambda: 400)
+    guarded = Guarded()
+    guarded.guard._limits.bytes_in_work = 1  # of a body that is complete
+    assert guarded.ask(body=bytes(100), content_length="100")[0] == 503
+    assert guarded.ask(body=bytes(99), content_length="99")[0] == 200
 
 
 def test_only_errors_of_the_service_show_their_detail(caplog):
