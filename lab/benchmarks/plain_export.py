@@ -3,6 +3,7 @@
 import os
 import subprocess
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,7 +17,7 @@ NNCF = ROOT / ".venv-bench" / "openvino" / "bin" / "python"  # of the environmen
 SILENT = {"CI": "true"}  # OpenVINO and NNCF report their use to their makers where this is not set
 
 
-def export_plainly(model: nn.Module, images: Tensor, path: Path) -> None:
+def export_plainly(model: nn.Module, images: Tensor, path: Path, *, outputs: Sequence[str] = ("logits",)) -> None:
     """`torch.onnx.export` with its defaults, for any number of images; `images` are two, as an example."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -25,7 +26,7 @@ def export_plainly(model: nn.Module, images: Tensor, path: Path) -> None:
             (images,),
             path,
             input_names=["images"],
-            output_names=["logits"],
+            output_names=outputs,
             opset_version=18,
             dynamic_shapes={"images": {0: torch.export.Dim("batch", min=1, max=4096)}},
             verbose=False,

@@ -39,7 +39,7 @@ def main() -> None:
     with shelve.open(str(work_folder(arguments.requests) / "journal")) as journal:
         for group in arguments.groups or GROUPS:
             if group not in journal:
-                journal[group] = compare(group, arguments.requests)
+                journal[group] = compare(group, arguments.requests, journal)
             for of_groups in (servers_table, equal_table, tries_table):
                 rows = of_groups([journal[group]])
                 print(table(rows) if rows else "")

@@ -8,7 +8,7 @@ import json
 import math
 import shutil
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -98,11 +98,17 @@ def work_folder(requests: int) -> Path:
     return WORK
 
 
-def compare(group: str, requests: int) -> Comparison:
-    """Of this group. Raises RuntimeError where the first server, to which ratios refer, fails."""
+def compare(group: str, requests: int, journal: MutableMapping[str, Any]) -> Comparison:
+    """Of this group. The journal keeps the rates of each search, because servers are in several groups.
+
+    Raises RuntimeError where the first server, to which ratios refer, fails.
+    """
     weights = WORK / WEIGHTS
     chosen = [each for each in contenders(weights) if group in each.groups]
-    tries = [Search(contender=each, rates=search(each, weights)) for each in tqdm(chosen, desc="search")]
+    for contender in tqdm(chosen, desc="search"):
+        if contender.name not in journal:
+            journal[contender.name] = search(contender, weights)
+    tries = [Search(contender=each, rates=journal[each.name]) for each in chosen]
     left_out = {each.contender.name: "no arrangement of it ran" for each in tries if each.best is None}
     with Stage(weights) as stage:
         findings = measured(stage, group, tries, requests)
@@ -209,7 +215,13 @@ def servers_table(comparisons: Sequence[Comparison]) -> Rows:
 
 def equal_table(comparisons: Sequence[Comparison]) -> Rows:
     """Servers that run the same file in the same runtime; ratios refer to this project's server with it."""
-    of_labels = [found for each in comparisons if each.group == EQUAL for found in each.findings]
+    of_labels = [
+        found
+        for comparison in comparisons
+        if comparison.group == EQUAL
+        for found in comparison.findings
+        if found.contender.answer == "labels"
+    ]
     bases = {of_graph(found): found for found in of_labels if found.contender.server == "vit-serve"}
     return [
         {

@@ -162,18 +162,19 @@ def other(server: str, graph: str, *tries: Arrangement, group: str = "others") -
     return Contender(server=server, graph=graph, groups=(group,), tries=tries)
 
 
-def of_openvino(graph: str, file: str, precision: str, group: str) -> list[Contender]:
+def of_openvino(graph: str, file: str, precision: str, *groups: str) -> list[Contender]:
     """Without batches and, but for equal graphs, with automatic ones, which answer later.
 
     OpenVINO chooses a precision that is not given: bf16 where the processor has instructions for it.
     """
     ways = ((0, True), (CORES, True), (CORES, False))
-    found = {"FastAPI + OpenVINO": tuple(openvino(file, precision, *way) for way in ways)}
-    if group != EQUAL:
-        found["FastAPI + OpenVINO, batched"] = tuple(openvino(file, precision, batch=batch) for batch in (4, 8))
+    found = {"FastAPI + OpenVINO": (groups, tuple(openvino(file, precision, *way) for way in ways))}
+    if groups[0] != EQUAL:
+        batched = tuple(openvino(file, precision, batch=batch) for batch in (4, 8))
+        found["FastAPI + OpenVINO, batched"] = groups[:1], batched
     return [
-        Contender(server=server, graph=graph, runtime=ENGINES["openvino"], groups=(group,), tries=tries)
-        for server, tries in found.items()
+        Contender(server=server, graph=graph, runtime=ENGINES["openvino"], groups=where, tries=tries)
+        for server, (where, tries) in found.items()
     ]
 
 
