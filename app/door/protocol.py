@@ -4,7 +4,7 @@ time to read an answer; and a proper answer to a message that is not HTTP.
 It relies on parts of uvicorn's `HttpToolsProtocol` that are not documented. pyproject.toml therefore bounds uvicorn's
 version, and these names have to be looked at when it is raised:
 - attributes: connections, cycle, flow, headers, loop, parser, pipeline, scope, server_state, transport, url
-- methods: _unset_keepalive_if_required, and the callbacks of httptools
+- methods: _start_asgi_task, _unset_keepalive_if_required, and the callbacks of httptools
 - RequestResponseCycle: disconnected, keep_alive, message_event, more_body, response_complete, response_started, scope
 
 uvicorn's other class, on h11, bounds a header by itself and knows no upgrades. But 100,000 chunks of a byte block the
@@ -17,7 +17,7 @@ from typing import Any
 
 import httptools
 from starlette.requests import HTTPConnection
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from app.door.access_log import with_identity
 from app.door.body import LINGER_S
@@ -29,9 +29,7 @@ from app.telemetry.request_state import RequestState
 
 MAX_HEADER_BYTES = 16 * 1024
 MAX_HEADER_FIELDS = 100
-MAX_HEADER_SEPARATORS = (
-    500  # between parameters, segments of the path, and members of lists: each costs its parser time
-)
+MAX_HEADER_SEPARATORS = 500  # of parameters, segments of a path, members of lists: each costs its parser time
 HEADER_TIMEOUT_S = 5.0  # from the first byte of a request, or from connecting, until its header is there
 READ_TIMEOUT_S = 60.0  # for a client to read an answer that does not fit the buffers
 TOO_LARGE = HeaderTooLarge(f"The header has more than {MAX_HEADER_BYTES} bytes.")
@@ -49,6 +47,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None  # until the last byte of a header, and after a refusal
         self._unread_timer: asyncio.TimerHandle | None = None
         self._overhead = 0  # bytes that have come since the last that were a part of a body
+        self._in_work: RequestResponseCycle | None = None  # others may wait behind it in `pipeline`
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn: it is always a Transport
         super().connection_made(transport)
@@ -62,9 +61,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._all_is_read()
         super().connection_lost(exc)
+        if self._in_work is not None:  # uvicorn tells only the last of several pipelined requests
+            self._in_work.disconnected = True
+            self._in_work.message_event.set()
         self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
         # Break reference cycles, which would otherwise wait for Python's garbage collector.
         self.pipeline.clear()
+        self._in_work = None
         self.cycle = None  # type: ignore[assignment]  # as uvicorn has it before the first request
 
     def data_received(self, data: bytes) -> None:
@@ -97,6 +100,10 @@ class GuardedProtocol(HttpToolsProtocol):
         lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, version)]
         lines += [b"%b: %b" % field for field in self.headers if field[0] != b"upgrade"]
         return b"\r\n".join([*lines, b"", b""])
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._in_work = cycle
+        super()._start_asgi_task(cycle, app)
 
     def _answers(self) -> bool:
         """Whether a request is in work."""

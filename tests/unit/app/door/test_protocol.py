@@ -132,6 +132,22 @@ async def test_the_newest_of_too_many_connections_is_refused_and_closed():
     assert b"connection: close" in refusal
 
 
+async def test_a_client_that_leaves_is_told_to_the_request_in_work_also_if_others_wait_behind_it():
+    told = []
+
+    async def waiting(scope, receive, send):
+        await receive()
+        told.append((await receive())["type"])
+
+    async def client(reader, writer):
+        writer.write(GET + GET)
+        await asyncio.sleep(0.1)
+        await leave(writer)
+
+    await served(client, waiting)
+    assert told == ["http.disconnect"]
+
+
 async def test_fields_after_a_chunked_body_are_no_part_of_the_header():
     seen = []
 
