@@ -18,10 +18,10 @@ from starlette.routing import Route
 
 from app.api.body.json_reader import JsonReader
 from app.api.description import described
-from app.api.drawings import Drawings
 from app.api.protocols import huggingface
 from app.api.protocols.v2 import infer
 from app.api.protocols.v2 import model as v2
+from app.api.render import Drawings
 from app.api.routes import attention, classify, cover, embed, model, page, probes, report, verify, wall
 from app.api.services import Services
 from app.backend import Backend

@@ -5,10 +5,10 @@ from functools import cached_property
 
 from fastapi import Request
 
-from app.api.answers import ModelName
 from app.api.body.json_reader import JsonReader
 from app.api.disconnect import cancel_on_disconnect
-from app.api.drawings import Drawings
+from app.api.render import Drawings
+from app.api.results import ModelName
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission

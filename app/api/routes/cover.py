@@ -8,9 +8,9 @@ import numpy.typing as npt
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.answers import ImageAnswer
 from app.api.disconnect import cancel_on_disconnect
 from app.api.parameters import ChoiceQuery, FillQuery, refuse_body
+from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems

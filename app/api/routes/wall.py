@@ -6,9 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.answers import ImageAnswer
-from app.api.conditional import draw_unless_known
-from app.api.representation import Format, npy, representations
+from app.api.render import Format, draw_unless_known, npy, representations
+from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems
