@@ -1,8 +1,12 @@
 """What the routes depend on: the parts that `create_app` builds, and what they take from a request."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from fastapi import Request
 
 from app.api.body.json_reader import JsonReader
@@ -13,17 +17,20 @@ from app.bundle import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission
 from app.errors import UnknownAttention
+from app.images.preprocess import Prepared
 from app.inference.model import Model
-from app.inference.scoring import Scoring
+from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice, classes_for
-from app.maps.coverer import Coverer
 from app.maps.explainer import Explainer
+from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import KeptImage, Maps
 from app.settings import Settings
 from app.stores.id import ID_PATTERN
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_state import RequestState
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +43,7 @@ class Services:
     model: Model
     classifier: Classifier
     scoring: Scoring
-    coverer: Coverer
+    occlusion: Occlusion
     explainer: Explainer
     metrics: Metrics
     drawings: Drawings
@@ -63,6 +70,22 @@ class Services:
         state = RequestState.of(request.scope)
         making = self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
         return await cancel_on_disconnect(request, making)
+
+    async def occluded(
+        self,
+        image: Prepared,
+        covered: npt.NDArray[np.bool_],
+        read: Callable[[Logits], T],
+        request: Request,
+        *,
+        fill: Fill,
+    ) -> list[T]:
+        """What `read` makes of the logits of the image for each row of `covered` (images, patches), as `Occlusion` runs
+        them until the request's deadline. Raises what that raises, and ClientDisconnect if the client leaves.
+        """
+        deadline = RequestState.of(request.scope).deadline
+        running = self.occlusion.run(image.pixels, covered, read, fill=fill, deadline=deadline)
+        return await cancel_on_disconnect(request, running)
 
 
 def services_of(request: Request) -> Services:
