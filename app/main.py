@@ -34,7 +34,6 @@ from app.door.observation import POLLED, Observation
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
 from app.errors import StoreUnavailable
-from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.explainer import Explainer
@@ -130,7 +129,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     admission = Admission(
         max_images=settings.max_images_in_progress,
         max_wait_s=settings.max_queue_wait_s,
-        image_s=model.expected(Plan("classify", 1)),
+        image_s=model.expected("classify"),
         lifecycle=lifecycle,
     )
     explainer = Explainer(

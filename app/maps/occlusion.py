@@ -18,7 +18,6 @@ from PIL import Image, ImageFilter
 
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import Plan
 from app.inference.model import Model
 from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
@@ -77,7 +76,7 @@ class Occlusion:
     def _check_time(self, images: int, deadline: float) -> None:
         """Raises DeadlineExceeded."""
         at_once = self.model.best_batch("classify")
-        needed_s = math.ceil(images / at_once) * self.model.expected(Plan("classify", at_once))
+        needed_s = math.ceil(images / at_once) * self.model.expected("classify", at_once)
         if needed_s > 2 * (deadline - time.monotonic()):
             raise DeadlineExceeded(
                 f"This needs {images} forward passes, about {needed_s:.0f} s. "

@@ -1,4 +1,4 @@
-"""POST /attention/{id}/verify and /cover: what if some patches were not there? Is the map faithful? What do they change?
+"""POST /attention/{id}/verify and /cover: what if some patches were not there? Is the map faithful? What changes?
 
 Samek et al. 2017 (arXiv 1509.06321) and Petsiuk et al. 2018 (arXiv 1806.07421) cover patches to judge a map.
 """

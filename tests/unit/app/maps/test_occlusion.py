@@ -48,7 +48,7 @@ def batcher() -> FakeBatcher:
 
 @pytest.fixture
 def occlusion(batcher, lifecycle) -> Iterator[Occlusion]:
-    model = SimpleNamespace(best_batch=lambda graph: BATCH, expected=lambda plan: 0.0)
+    model = SimpleNamespace(best_batch=lambda graph: BATCH, expected=lambda graph, images: 0.0)
     with ThreadPoolExecutor(1) as pool:
         yield Occlusion(patch=8, batcher=batcher, model=model, cpu_pool=pool, lifecycle=lifecycle)
 
@@ -73,7 +73,7 @@ async def test_every_image_is_run_covered_and_read(occlusion, batcher):
 
 
 async def test_what_cannot_end_in_time_is_not_begun(occlusion, batcher):
-    occlusion.model.expected = lambda plan: 1.0
+    occlusion.model.expected = lambda graph, images: 1.0
     with pytest.raises(DeadlineExceeded, match="This needs 30 forward passes, about 8 s"):
         await run(occlusion, deadline=time.monotonic() + 3)
     assert batcher.asked == 0
