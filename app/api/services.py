@@ -1,6 +1,8 @@
-"""What the routes depend on: the parts that `create_app` builds, and what they take from a request."""
+"""What the routes depend on: the parts that `create_app` builds, and work that ends when a request's client leaves."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -8,9 +10,9 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from app.api.body.json_reader import JsonReader
-from app.api.disconnect import cancel_on_disconnect
 from app.api.render import Drawings
 from app.api.results import ModelName
 from app.bundle import Bundle
@@ -92,3 +94,35 @@ def services_of(request: Request) -> Services:
     """The services of the application. Not a dependency: FastAPI would solve that anew for each request."""
     services: Services = request.app.state.services
     return services
+
+
+async def cancel_on_disconnect(request: Request, awaited: Awaitable[T]) -> T:
+    """The result of `awaited`, which has ended when this returns or raises. Drops the rest of the body.
+
+    Raises ClientDisconnect if the client disconnects first, and what `awaited` and reading the body raise.
+    """
+    disconnected = asyncio.ensure_future(_disconnected(request))
+    leaves = asyncio.timeout(None)
+
+    def left(_: asyncio.Future[None]) -> None:
+        with suppress(RuntimeError):  # the work has ended meanwhile
+            leaves.reschedule(0)  # that is now
+
+    try:
+        async with leaves:
+            disconnected.add_done_callback(left)
+            return await awaited
+    except TimeoutError:
+        if not leaves.expired():
+            raise  # of the work
+        disconnected.result()  # raises what is wrong with the body
+        raise ClientDisconnect from None
+    finally:
+        disconnected.remove_done_callback(left)
+        if not disconnected.cancel() and not disconnected.cancelled():
+            disconnected.exception()  # else asyncio logs it
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

@@ -18,8 +18,8 @@ from app.api.results import MapsId, ModelName
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems
+from app.drawing.colors import Scale, limits
 from app.drawing.heatmap import Style, draw
-from app.drawing.scale import Scale, limits
 from app.errors import ServiceError
 from app.images.preprocess import Prepared
 from app.inference.engine import MOST_LIKELY_CLASS

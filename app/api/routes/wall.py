@@ -11,9 +11,8 @@ from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems
-from app.drawing.colormaps import Colormap
+from app.drawing.colors import Colormap, Scale, limits
 from app.drawing.heatmap import Interpolation, Style
-from app.drawing.scale import Scale, limits
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
 from app.maps.choice import Method
