@@ -49,6 +49,7 @@ Count = Annotated[int, Interval(ge=1, le=2**20)]  # of numbers; beyond this and 
 Few = Annotated[int, Interval(ge=1, le=2**10)]
 LEAST_TEMPERATURE = 1e-6  # with much smaller ones, logits overflow
 Temperature = Annotated[float, Field(ge=LEAST_TEMPERATURE, allow_inf_nan=False)]
+Measured = dict[str, JsonValue]
 Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
@@ -89,58 +90,6 @@ class Tokens(Frozen):
     prefix: tuple[Prefix, ...]
 
 
-class Parity(Frozen):
-    """Largest differences between PyTorch and ONNX Runtime, measured at export. None: the model does not have it."""
-
-    pictures: int
-    logits: float | None = None  # relative to the largest logit
-    embedding: float  # relative to its largest number
-    unlike: float | None = None  # relative to the largest
-    attention: float  # absolute
-    rollout: float  # absolute
-    evidence: float | None = None  # relative to the largest part of a logit
-    distance: float  # patches
-    lens: float | None = None  # absolute
-    receipt: float | None = None  # a logit minus the sum of its parts, relative to the largest part
-
-
-class Agreement(Frozen):
-    """The lean graph against the float32 network, measured at export."""
-
-    pictures: int
-    source: Literal["drawn", "folder"] = "drawn"  # shapes that the exporter draws, or a person's own images
-    ranges: int = 24  # further images of this source, which the ranges of int8 and fp16 are from
-    top1: float  # share of the images that get the same label
-    probability_mean: float  # mean over images of the largest difference of a label's probability
-    probability_max: float
-    accuracy: float | None  # share of correct labels of the graph, where the right ones are known
-    accuracy_fp32: float | None = None  # and of the float32 network
-
-
-class Likeness(Frozen):
-    """Embeddings of the lean graph against those of the float32 network, of a model without labels."""
-
-    pictures: int
-    source: Literal["drawn", "folder"]
-    ranges: int  # further images of this source, which the ranges of int8 and fp16 are from
-    cosine_mean: float
-    cosine_least: float
-    neighbours: float  # share of the images with the same nearest other image among them
-
-
-class Calibration(Frozen):
-    """How far the scores of the lean graph are from being probabilities, on labelled images, measured at export.
-
-    Guo et al. 2017, arXiv 1706.04599: the expected calibration error is the mean difference between the score of the
-    top label and how often it is right, over images in 15 bins of equal width.
-    """
-
-    pictures: int
-    temperature: Temperature  # the most likely one, of all these images
-    error_before: float  # of scores without a temperature
-    error_after: float  # each half of the images has the temperature of the other half
-
-
 Source = Literal["fit", "folder"]  # those that a checkpoint has learned, or a person's own at export
 
 
@@ -169,7 +118,7 @@ class HeldOut(Frozen):
 
 
 class Tolerance(Frozen):
-    """What another machine's numbers may differ by from PyTorch's, each in the unit of `Parity`.
+    """What another machine's numbers may differ by from PyTorch's, each in the unit of `parity`.
 
     fp32: the tolerance of parity, or four times what export found for this very image where that is more, because
     where attention is sharp, rounding weighs more. int8 and fp16: every kind of processor adds in another order, and
@@ -231,10 +180,11 @@ class Manifest(Frozen):
     wordnet: tuple[str, ...] = ()  # WordNet id of each label, such as n02099601, where they are known
     score: Literal["softmax", "sigmoid"]
     temperature: Temperature = 1.0  # scores are those of logits / temperature
-    parity: Parity
-    agreement: Agreement | None = None  # None for fp32 without a folder of images: parity says all; and without labels
-    likeness: Likeness | None = None  # as agreement, but where there are no labels
-    calibration: Calibration | None = None  # None where no labelled images were given
+    # What export/measured.py describes, and the service only shows:
+    parity: Measured
+    agreement: Measured | None = None  # None for fp32 without a folder of images: parity says all; and without labels
+    likeness: Measured | None = None  # as agreement, but where there are no labels
+    calibration: Measured | None = None  # None where no labelled images were given
     familiarity: Familiarity | None = None  # None where no images were given, or too few
     held_out: HeldOut | None = None  # of these
     known_answer: KnownAnswer

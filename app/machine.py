@@ -1,4 +1,4 @@
-"""What the machine allows this process: cores, memory, open files and thread priorities."""
+"""What the machine allows this process: cores, GPUs, memory, open files and thread priorities."""
 
 import ctypes
 import os
@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 PROCESS = Path("/proc/self")
 PROCESSOR = Path("/proc/cpuinfo")
 _PR_SET_DUMPABLE = 4  # prctl(2)
+CUDA_DRIVER = "libcuda.so.1"  # NVIDIA's
 VERSION_2 = ""  # of control groups: all controllers are in one hierarchy without a name
 
 # When threads compete for the cores, the event loop goes first, then the model, then image processing.
@@ -54,6 +55,19 @@ def allowed_cores() -> int:
     quotas += map(list, zip(_limits("cpu", "cpu.cfs_quota_us"), _limits("cpu", "cpu.cfs_period_us"), strict=True))
     allowed = [int(quota) // int(period) for quota, period in quotas if quota not in ("max", "-1")]
     return max(1, min([processors(), *allowed]))
+
+
+def count_gpus() -> int:
+    """GPUs that this process may use (`CUDA_VISIBLE_DEVICES` hides others); 0 without a driver that works. ONNX Runtime
+    has no call for it.
+    """
+    count = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL(CUDA_DRIVER)
+        failed = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    except (OSError, AttributeError):
+        return 0
+    return 0 if failed else count.value
 
 
 def allowed_memory() -> int:

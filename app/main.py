@@ -18,11 +18,11 @@ from starlette.routing import Route
 
 from app.api.body.json_reader import JsonReader
 from app.api.description import described
-from app.api.drawings import Drawings
 from app.api.protocols import huggingface
 from app.api.protocols.v2 import infer
 from app.api.protocols.v2 import model as v2
-from app.api.routes import attention, classify, cover, embed, model, page, probes, report, verify, wall
+from app.api.render import Drawings
+from app.api.routes import attention, classify, embed, model, page, probes, report, wall, what_if
 from app.api.services import Services
 from app.backend import Backend
 from app.classifier import Classifier
@@ -33,11 +33,10 @@ from app.door.keys import ApiKeys, open_keys
 from app.door.paths import below, check_root_path
 from app.door.problems import install_handlers, problems
 from app.errors import StoreUnavailable
-from app.inference.engine import Plan
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
-from app.maps.coverer import Coverer
 from app.maps.explainer import Explainer
+from app.maps.occlusion import Occlusion
 from app.maps.record import RecordFormat
 from app.settings import VERSION, Settings
 from app.stores.id import new_id
@@ -56,7 +55,7 @@ EXPOSED_HEADERS = (  # to pages of other origins, beside those that browsers alw
 )
 ROUTERS = [
     part.router
-    for part in (classify, embed, attention, wall, report, verify, cover, model, huggingface, v2, infer, probes, page)
+    for part in (classify, embed, attention, wall, report, what_if, model, huggingface, v2, infer, probes, page)
 ]
 
 
@@ -130,7 +129,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     admission = Admission(
         max_images=settings.max_images_in_progress,
         max_wait_s=settings.max_queue_wait_s,
-        image_s=model.expected(Plan("classify", 1)),
+        image_s=model.expected("classify"),
         lifecycle=lifecycle,
     )
     explainer = Explainer(
@@ -154,7 +153,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         model=model,
         classifier=classifier,
         scoring=scoring,
-        coverer=Coverer(
+        occlusion=Occlusion(
             patch=manifest.tokens.patch,
             batcher=backend.batcher,
             model=model,

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.bundle import Agreement
 from app.inference.engine import Engine, Outputs
 from app.inference.scoring import scores
 from export.images import Images
+from export.measured import Agreement
 from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
 from model.progress import track

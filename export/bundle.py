@@ -16,7 +16,6 @@ from app.bundle import (
     MANIFEST,
     PICTURE_FORMATS,
     WEIGHTS,
-    Calibration,
     Fact,
     Manifest,
     Precision,
@@ -39,6 +38,7 @@ from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import Images, drawn_images
 from export.known_answer import known_answer
+from export.measured import Calibration
 from export.messages import warn
 from export.onnx_file import cast_apart, externalise, part
 from export.parity import check_parity
@@ -141,10 +141,10 @@ def _fill(
         **_facts(checkpoint),
         precision=precision,
         explains=shapes,
-        parity=parity,
-        agreement=agreement(answered, images, checkpoint) if images and answered else None,
-        likeness=alike,
-        calibration=calibrated,
+        parity=parity.model_dump(),
+        agreement=agreement(answered, images, checkpoint).model_dump() if images and answered else None,
+        likeness=alike.model_dump() if alike else None,
+        calibration=calibrated.model_dump() if calibrated else None,
         familiarity=described(known, source) if known else None,
         held_out=held_out(known) if known else None,
         known_answer=answer,

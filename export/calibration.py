@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.bundle import LEAST_TEMPERATURE, Calibration
+from app.bundle import LEAST_TEMPERATURE
+from export.measured import Calibration
 from model.fit.temperature import temperature as likeliest
 
 BINS = 15  # section 4 of the paper

@@ -1,4 +1,4 @@
-"""The two graphs of a model in one, for CPUs (app/inference/combined.py): the branches of an `If`.
+"""The two graphs of a model in one, for CPUs (app/inference/engine.py: CpuEngine): the branches of an `If`.
 
 OpenVINO 2026.4 packs a weight that both read once. It wants one output of the branches, and a name for each output of
 their nodes.

@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from app.bundle import Likeness
 from export.agreement import Both
 from export.images import Images
+from export.measured import Likeness
 
 FLOOR = 0.99  # of the mean cosine; with less, a third of the images have another nearest image
 

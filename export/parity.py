@@ -11,10 +11,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Parity, Precision
+from app.bundle import Precision
 from app.inference.engine import Classes, Engine, Outputs, Pixels
 from export.image_spec import image_spec
 from export.images import reference_pixels
+from export.measured import Parity
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 

@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from app.bundle import Manifest
+from export.measured import Agreement, Calibration, Likeness, Parity
 
 
 def written(out: Path, manifest: Manifest) -> str:
-    parity = manifest.parity
+    parity = Parity.model_validate(manifest.parity)
     gives = f"{len(manifest.labels):,} labels" if manifest.labels else "embeddings alone, as there is no head"
     return (
         f"{out}: {manifest.name} in {manifest.precision}, {manifest.layers} layers, {gives}. Largest difference to "
@@ -18,7 +19,7 @@ def written(out: Path, manifest: Manifest) -> str:
 
 
 def measured(manifest: Manifest) -> Iterator[str]:
-    if agreement := manifest.agreement:
+    if agreement := Agreement.of(manifest.agreement):
         other = "PyTorch" if manifest.precision == "fp32" else "fp32"
         yield (
             f"{manifest.precision} gives the same label as {other} on {agreement.top1:.1%} of {agreement.pictures} "
@@ -37,7 +38,7 @@ def measured(manifest: Manifest) -> Iterator[str]:
                 )
         elif agreement.source == "drawn":
             yield "This was measured on drawn shapes. --pictures FOLDER measures it on your images."
-    if likeness := manifest.likeness:
+    if likeness := Likeness.of(manifest.likeness):
         yield (
             f"Embeddings of {likeness.pictures} images have a cosine of {likeness.cosine_mean:.4f} with PyTorch's in "
             f"fp32 in the mean, at least {likeness.cosine_least:.4f}. {likeness.neighbours:.0%} have the same nearest "
@@ -50,7 +51,7 @@ def measured(manifest: Manifest) -> Iterator[str]:
             f"It knows {known.pictures:,} images. The familiarity of another one is the share of {known.held_out:,} "
             "held-out images that are less like them."
         )
-    if calibration := manifest.calibration:
+    if calibration := Calibration.of(manifest.calibration):
         yield (
             f"Calibration error of the scores on {calibration.pictures} images: {calibration.error_before:.2%}, and "
             f"{calibration.error_after:.2%} with a temperature, fitted to one half and measured on the other in turn. "

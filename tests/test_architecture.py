@@ -36,7 +36,7 @@ HOMES = {
     "httptools": {"door.protocol"},
     "opentelemetry": {"telemetry", "door.access_log"},
     "prometheus_client": {"telemetry.metrics"},
-    "PIL": {"images", "drawing", "maps.covering"},
+    "PIL": {"images", "drawing", "maps.occlusion"},
 }
 
 

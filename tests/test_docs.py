@@ -15,6 +15,7 @@ from app.errors import ServiceError
 from app.images.preparer import THUMBNAIL_PX
 from app.maps.record import Maps, RecordFormat
 from app.settings import DEMO_BUNDLE, VERSION, Settings
+from export.measured import Measurement
 from lab.benchmarks.figures import FIGURES, MARK
 from lab.benchmarks.page import BLOCK, DOCS, PAGES, blocks, table, written
 from lab.benchmarks.record import record_paths
@@ -126,6 +127,7 @@ def test_the_api_page_names_every_path_parameter_and_field(client):
     calls = [call for methods in described["paths"].values() for call in methods.values()]
     names = {parameter["name"] for call in calls for parameter in call.get("parameters", [])}
     names |= {name for schema in described["components"]["schemas"].values() for name in schema.get("properties", {})}
+    names |= {name for measured in Measurement.__subclasses__() for name in measured.model_fields}  # of the manifest
     paths = {path.replace("/versions/{version}", "") for path in described["paths"]}
     assert [path for path in paths if f"{path}`" not in page and f"{path}?" not in page] == []
     assert {name for name in names if not re.search(rf"`[^`\n]*\b{name}\b[^`\n]*`", page)} == set()

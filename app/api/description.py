@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from app.api.representation import BINARY
+from app.api.render import BINARY
 
 BEARER = "HTTPBearer"
 STAR = (  # a small PNG of a star, for the example in /docs

@@ -15,10 +15,9 @@ from starlette.requests import ClientDisconnect
 
 from app.api.body.form import read_form
 from app.api.body.json_images import read_json
-from app.api.disconnect import cancel_on_disconnect
-from app.api.familiar import BY_SETTINGS, Familiar
 from app.api.parameters import Given, P, check_names, read
-from app.api.services import Services
+from app.api.results import BY_SETTINGS, Familiar
+from app.api.services import Services, cancel_on_disconnect
 from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType
 from app.images.upload import Upload

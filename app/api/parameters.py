@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from app.errors import InvalidParameter, MalformedRequest, is_meant
 from app.maps.choice import Choice
-from app.maps.covering import Fill
+from app.maps.occlusion import Fill
 
 ChoiceQuery = Annotated[Choice, Query()]  # the map that the query asks for
 FillQuery = Annotated[

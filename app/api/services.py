@@ -1,29 +1,38 @@
-"""What the routes depend on: the parts that `create_app` builds, and what they take from a request."""
+"""What the routes depend on: the parts that `create_app` builds, and work that ends when a request's client leaves."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
+import numpy as np
+import numpy.typing as npt
 from fastapi import Request
+from starlette.requests import ClientDisconnect
 
-from app.api.answers import ModelName
 from app.api.body.json_reader import JsonReader
-from app.api.disconnect import cancel_on_disconnect
-from app.api.drawings import Drawings
+from app.api.render import Drawings
+from app.api.results import ModelName
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission
 from app.errors import UnknownAttention
+from app.images.preprocess import Prepared
 from app.inference.model import Model
-from app.inference.scoring import Scoring
+from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice, classes_for
-from app.maps.coverer import Coverer
 from app.maps.explainer import Explainer
+from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import KeptImage, Maps
 from app.settings import Settings
 from app.stores.id import ID_PATTERN
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_state import RequestState
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +45,7 @@ class Services:
     model: Model
     classifier: Classifier
     scoring: Scoring
-    coverer: Coverer
+    occlusion: Occlusion
     explainer: Explainer
     metrics: Metrics
     drawings: Drawings
@@ -64,8 +73,56 @@ class Services:
         making = self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
         return await cancel_on_disconnect(request, making)
 
+    async def occluded(
+        self,
+        image: Prepared,
+        covered: npt.NDArray[np.bool_],
+        read: Callable[[Logits], T],
+        request: Request,
+        *,
+        fill: Fill,
+    ) -> list[T]:
+        """What `read` makes of the logits of the image for each row of `covered` (images, patches), as `Occlusion` runs
+        them until the request's deadline. Raises what that raises, and ClientDisconnect if the client leaves.
+        """
+        deadline = RequestState.of(request.scope).deadline
+        running = self.occlusion.run(image.pixels, covered, read, fill=fill, deadline=deadline)
+        return await cancel_on_disconnect(request, running)
+
 
 def services_of(request: Request) -> Services:
     """The services of the application. Not a dependency: FastAPI would solve that anew for each request."""
     services: Services = request.app.state.services
     return services
+
+
+async def cancel_on_disconnect(request: Request, awaited: Awaitable[T]) -> T:
+    """The result of `awaited`, which has ended when this returns or raises. Drops the rest of the body.
+
+    Raises ClientDisconnect if the client disconnects first, and what `awaited` and reading the body raise.
+    """
+    disconnected = asyncio.ensure_future(_disconnected(request))
+    leaves = asyncio.timeout(None)
+
+    def left(_: asyncio.Future[None]) -> None:
+        with suppress(RuntimeError):  # the work has ended meanwhile
+            leaves.reschedule(0)  # that is now
+
+    try:
+        async with leaves:
+            disconnected.add_done_callback(left)
+            return await awaited
+    except TimeoutError:
+        if not leaves.expired():
+            raise  # of the work
+        disconnected.result()  # raises what is wrong with the body
+        raise ClientDisconnect from None
+    finally:
+        disconnected.remove_done_callback(left)
+        if not disconnected.cancel() and not disconnected.cancelled():
+            disconnected.exception()  # else asyncio logs it
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass

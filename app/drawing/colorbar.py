@@ -4,8 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
-from app.drawing.colormaps import Colormap, paint
-from app.drawing.scale import Limits
+from app.drawing.colors import Colormap, Limits, paint
 
 PAPER, INK = (255, 255, 255), (51, 51, 51)
 TICK = 3  # pixels

@@ -10,10 +10,9 @@ from PIL.JpegImagePlugin import JpegImageFile
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.drawing.colorbar import with_colorbar
-from app.drawing.colormaps import Colormap, paint
+from app.drawing.colors import Colormap, Limits, paint
 from app.drawing.contour import outline, smallest_holding
 from app.drawing.png import encode
-from app.drawing.scale import Limits
 from app.images.preparer import THUMBNAIL_PX
 from app.images.preprocess import Prepared
 

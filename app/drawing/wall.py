@@ -7,9 +7,9 @@ import numpy.typing as npt
 from PIL import Image, ImageDraw, ImageFont
 
 from app.drawing.colorbar import INK, PAPER, with_colorbar
+from app.drawing.colors import Limits
 from app.drawing.heatmap import Style, colorize, colormap
 from app.drawing.png import encode
-from app.drawing.scale import Limits
 from app.images.preprocess import Prepared
 
 WIDTH = 1200  # pixels of a sheet, wider only where cells would be less than SMALLEST_CELL

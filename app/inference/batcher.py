@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.engine import GRAPHS, Graph, Outputs, Pixels, Plan
+from app.inference.engine import GRAPHS, Graph, Outputs, Pixels
 from app.inference.model import Model
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
@@ -41,12 +41,16 @@ class Ticket:
 
 @dataclass(kw_only=True, eq=False)
 class Batch:
-    """Tickets for one run, as many as planned. Without any it is a self-test, a run of the known image: when the engine
-    has had no batch for a while, or no test for a longer one.
+    """Tickets for one run. Without any it is a self-test, a run of the known image: when the engine has had no batch
+    for a while, or no test for a longer one.
     """
 
-    plan: Plan
+    graph: Graph
     tickets: list[Ticket]
+    beside: bool = False  # others, on its share of the cores; else it has all of them, and nothing runs beside it
+    # Seconds before its run counts as one that will not end. No clock says how long a run takes, but the checks of it:
+    # after a pause of the machine every run would seem to hang.
+    left_s: float = math.inf
 
 
 class Batcher:
@@ -62,12 +66,19 @@ class Batcher:
         self._closed: str | None = None  # why no more tickets are accepted, as a public sentence
         self._test_at = time.monotonic() + SELF_TEST_S  # if there is no batch until then
         self._test_anyway_at = time.monotonic() + BUSY_TEST_S
+        self._self_tests = 0
         self._changed = threading.Condition()
 
     @property
     def waiting(self) -> int:
         """Images that no batch has taken yet."""
         return len(self._waiting)
+
+    @property
+    def running(self) -> list[Batch]:
+        """What was taken and is not done."""
+        with self._changed:
+            return list(self._running)
 
     async def run(
         self,
@@ -106,7 +117,7 @@ class Batcher:
         return outputs
 
     def take(self, model: Model) -> Batch | None:
-        """Wait for the next batch: the oldest ticket, and those after it for the same graph, as the model plans.
+        """Wait for the next batch: the oldest ticket, and those after it for the same graph, as many as pay.
 
         After SELF_TEST_S without a batch this is a self-test, and in any case after BUSY_TEST_S without one. Returns
         None when the queue is closed and nothing waits. Tell what was taken when it is `done`.
@@ -148,25 +159,40 @@ class Batcher:
         """None if there is nothing to run now. Tickets that cannot meet their deadline are answered."""
         waiting = [ticket for ticket in self._waiting if not ticket.future.cancelled()]
         now = time.monotonic()
-        running = [batch.plan for batch in self._running]
-        if now >= self._test_anyway_at and not self._closed and (plan := model.next_self_test(running=running)):
-            return Batch(plan=plan, tickets=[])
-        soonest = {graph: now + model.expected(Plan(graph, 1)) for graph in GRAPHS}
+        if now >= self._test_anyway_at and not self._closed and (test := self._next_test(model)):
+            return test
+        soonest = {graph: now + model.expected(graph) for graph in GRAPHS}
         late = {ticket for ticket in waiting if ticket.deadline < soonest[ticket.graph]}
         answer(list(late), [DeadlineExceeded() for _ in late])
         waiting = self._waiting = [ticket for ticket in waiting if ticket not in late]
         if not waiting:
             idle = not self._running and not self._closed and now >= self._test_at
-            return Batch(plan=plan, tickets=[]) if idle and (plan := model.next_self_test()) else None
+            return self._next_test(model) if idle else None
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
-        plan = model.plan(graph, len(same), running=running)
-        if plan is None:
+        several = len(same) + len(self._running) > 1  # there is something to share the cores with
+        beside = several and graph == "classify" and model.engine.side_by_side > 1
+        if not self._has_room(beside=beside):
             return None
-        tickets = same[: plan.images]
-        taken = set(tickets)
+        batch = Batch(graph=graph, tickets=same[: 1 if beside else model.largest[graph]], beside=beside)
+        taken = set(batch.tickets)
         self._waiting = [ticket for ticket in waiting if ticket not in taken]
-        return Batch(plan=plan, tickets=tickets)
+        return batch
+
+    def _next_test(self, model: Model) -> Batch | None:
+        """Each graph in each way in which images are run, in turn. None while it has to wait for a run under way."""
+        tests = [Batch(graph=graph, tickets=[]) for graph in GRAPHS]
+        if model.engine.side_by_side > 1:
+            tests.insert(0, Batch(graph="classify", tickets=[], beside=True))
+        tests = [test for test in tests if self._has_room(beside=test.beside)]
+        if not tests:
+            return None
+        self._self_tests += 1
+        return tests[self._self_tests % len(tests)]
+
+    def _has_room(self, *, beside: bool) -> bool:
+        """Whether a run can begin now: on all cores it is alone."""
+        return all(batch.beside for batch in self._running) if beside else not self._running
 
 
 def answer(tickets: Sequence[Ticket], answers: Sequence[Outputs | ServiceError]) -> None:

@@ -8,11 +8,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, ON_GPUS, WEIGHTS, Bundle
-from app.inference.cuda.driver import count_gpus
 from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage, WrongAnswer
 from app.inference.model import Model
-from app.machine import allowed_cores, instructions
+from app.machine import allowed_cores, count_gpus, instructions
 from app.settings import Settings
 
 log = logging.getLogger(__name__)

@@ -1,13 +1,16 @@
 """What an engine is: arrays in, arrays out, and what can be wrong with it.
 
-There are three, and none knows image files, requests or queues. ONNX Runtime raises the same exception for nearly
-everything, so the text tells the faults apart (microsoft/onnxruntime#16307).
+There are three, of which two run on a CPU, and none knows image files, requests or queues. ONNX Runtime raises the same
+exception for nearly everything, so the text tells the faults apart (microsoft/onnxruntime#16307).
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from math import prod
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +25,7 @@ Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)
 Classes = Sequence[Sequence[int]]  # of each image, those to explain, as far as any are given
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first except for one image's
+Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
 MOST_LIKELY_CLASS = -1  # in the k-th place: the k-th most likely
 Fault = Literal["memory", "fatal", "other"]
 
@@ -61,12 +65,10 @@ FATAL = re.compile(
 )
 
 
-class Plan(NamedTuple):
-    """One run, before it begins."""
+class Check(Protocol):
+    """Runs the known image so many times at once, and raises WrongAnswer."""
 
-    graph: Graph
-    images: int
-    beside: bool = False  # others, on its share of the cores; else it has all of them, and nothing runs beside it
+    def __call__(self, graph: Graph, images: int = 1, *, beside: bool = False) -> None: ...
 
 
 class Engine(Protocol):
@@ -76,18 +78,61 @@ class Engine(Protocol):
     computes_in: Precision  # the numbers in which the blocks are really computed
     side_by_side: int = 1  # runs of one image each, in the graph `classify`; 1: one run follows another
 
-    def warm_up(self, check: Callable[[Plan], None]) -> None:
-        """Call `check` with each way to run, which runs it and raises WrongAnswer. Twice with each that is measured:
-        the first run also allocates memory.
-        """
+    def warm_up(self, check: Check) -> None:
+        """Call `check` for each way to run, twice for each that is measured: the first run also allocates memory."""
         ...
 
     def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
-        """Outputs for `images`. They stay as they are in later runs. The graph `explain` has evidence for K classes of
+        """Outputs for `images`. They stay as they are in later runs. A run `beside` others has its share of the cores;
+        else it has all of them, and nothing may run beside it. The graph `explain` has evidence for K classes of
         each image: the `classes` given, of which MOST_LIKELY_CLASS stands for one by its place, and in the places after
         them the most likely.
         """
         ...
+
+
+class CpuEngine(Engine):
+    """Runs both graphs in one, `combined.onnx`, so that weights are held once. A run side by side has one image.
+
+    The inputs of this graph are `images`; `asked`, the classes to explain, where the model has any; and `explain`,
+    which says which graph to run. Its output has a row for each image: all outputs of that graph, flat and side by
+    side, because OpenVINO 2026.4 refuses a branch that has an output for each of them.
+    """
+
+    shapes: Shapes
+
+    def warm_up(self, check: Check) -> None:
+        for graph in GRAPHS:
+            check(graph)
+            check(graph)
+        if self.side_by_side > 1:
+            with ThreadPoolExecutor(self.side_by_side) as threads:  # so that each of them is checked
+                for _ in range(2):
+                    list(threads.map(lambda _: check("classify", beside=True), range(self.side_by_side)))
+
+    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
+        """The outputs are views of the rows: the lean graph has only the first of `shapes`."""
+        batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))  # a single image is not copied
+        inputs: dict[str, npt.NDArray[Any]] = {"images": batch, "explain": np.array(graph == "explain")}
+        if explained := self.shapes.get("classes"):
+            inputs["asked"] = np.empty((len(batch), *explained), np.int64)
+            fill_classes(inputs["asked"], classes)
+        rows = self._rows(inputs, beside=beside)
+        outputs: Outputs = {}
+        start = 0
+        for name, shape in self.shapes.items():
+            if start == rows.shape[1]:
+                break
+            end = start + prod(shape)
+            outputs[name] = rows[:, start:end].reshape(len(rows), *shape)
+            start = end
+        if "classes" in outputs:
+            outputs["classes"] = outputs["classes"].astype(np.int64)
+        return outputs
+
+    @abstractmethod
+    def _rows(self, inputs: dict[str, npt.NDArray[Any]], *, beside: bool) -> npt.NDArray[np.float32]:
+        """(images, numbers), which stay as they are in later runs."""
 
 
 def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:

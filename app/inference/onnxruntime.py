@@ -8,10 +8,10 @@ import numpy.typing as npt
 import onnxruntime as ort
 
 from app.bundle import Precision
-from app.inference.combined import CombinedEngine, Shapes
+from app.inference.engine import CpuEngine, Shapes
 
 
-class OnnxEngine(CombinedEngine):
+class OnnxEngine(CpuEngine):
     """The combined graph of a bundle as one session for a run on all cores, and one for runs that share them."""
 
     provider = "CPUExecutionProvider"

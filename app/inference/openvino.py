@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Precision
-from app.inference.combined import CombinedEngine, Shapes
+from app.inference.engine import CpuEngine, Shapes
 from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
@@ -19,7 +19,7 @@ from openvino import opset13  # noqa: E402
 DEVICE = "CPU"
 
 
-class OpenVinoEngine(CombinedEngine):
+class OpenVinoEngine(CpuEngine):
     """The combined graph of a bundle as one compiled model for a run on all cores, and one, whose runs have one image,
     for as many runs as share them.
     """

@@ -7,6 +7,7 @@ another answer, or fails on it, is broken.
 
 import asyncio
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,8 +19,8 @@ from functools import partial
 import numpy as np
 
 from app.errors import InferenceFailed, Overloaded
-from app.inference.batcher import Batcher, Ticket, answer
-from app.inference.engine import Graph, Outputs, Plan, fault_of
+from app.inference.batcher import Batch, Batcher, Ticket, answer
+from app.inference.engine import Graph, Outputs, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.lifecycle import Lifecycle
@@ -36,15 +37,6 @@ WRONG = "The model computes wrong numbers. The service is about to be restarted.
 HUNG = "A forward pass hangs. The service is about to be restarted."
 
 
-@dataclass(eq=False)
-class Run:
-    """A run under way. No clock says how long it takes, but the checks of it: after a pause of the machine every run
-    would seem to hang.
-    """
-
-    left_s: float  # before it counts as one that will not end
-
-
 @dataclass(kw_only=True, eq=False)
 class Runner:
     """Runs the batches of a batcher. An engine that fails on the known image, computes wrong numbers or hangs fails the
@@ -58,7 +50,6 @@ class Runner:
 
     def __post_init__(self) -> None:
         self._model: Model  # once it is open
-        self._runs: list[Run] = []
         self._threads: list[threading.Thread] = []
 
     def start(self, open_model: Callable[[], Model]) -> Model:
@@ -81,9 +72,9 @@ class Runner:
 
     def check(self) -> None:
         """Fail the service if a run under way will not end, now that it has taken CHECK_S more."""
-        for run in list(self._runs):
-            run.left_s -= CHECK_S
-            if run.left_s < 0:
+        for batch in self.batcher.running:
+            batch.left_s -= CHECK_S
+            if batch.left_s < 0:
                 self.fail(HUNG)
 
     def fail(self, reason: str) -> None:
@@ -107,9 +98,9 @@ class Runner:
     def _serve(self) -> None:
         while (batch := self.batcher.take(self._model)) is not None:
             if batch.tickets:
-                self._process(batch.tickets, batch.plan)
+                self._run(batch, batch.tickets)
             else:
-                self._probe(batch.plan)
+                self._probe(batch)
             self.batcher.done(batch)
 
     def _start_thread(self, target: Callable[[], None]) -> None:
@@ -127,65 +118,63 @@ class Runner:
             log.exception("the engine is broken")
             self.fail(BROKEN)
 
-    def _process(self, batch: list[Ticket], plan: Plan) -> None:
-        """Answer all of `batch`, in runs of at most as many images as planned. Raises when the engine is broken, and
-        WrongAnswer when it computes wrong numbers. The batcher then answers the batch.
+    def _run(self, batch: Batch, tickets: list[Ticket]) -> None:
+        """Answer these of the batch. Raises when the engine is broken, and WrongAnswer when it computes wrong numbers.
+        The batcher then answers the batch.
         """
-        while left := [ticket for ticket in batch if not ticket.future.done()]:  # some callers may have left
-            plan = plan._replace(images=min(len(left), plan.images))
-            self._run(left[: plan.images], plan)
-            batch = left[plan.images :]
-
-    def _run(self, batch: list[Ticket], plan: Plan) -> None:
-        self.on_batch(plan.graph, plan.images)
+        tickets = [ticket for ticket in tickets if not ticket.future.done()]  # some callers may have left
+        if not tickets:
+            return
+        self.on_batch(batch.graph, len(tickets))
+        pixels, classes = [ticket.pixels for ticket in tickets], [ticket.classes for ticket in tickets]
         started = time.perf_counter()
         try:
-            with self._watched(plan):
-                outputs = self._model.run(
-                    plan, [ticket.pixels for ticket in batch], [ticket.classes for ticket in batch]
-                )
+            with self._watched(batch, len(tickets)):
+                outputs = self._model.run(batch.graph, pixels, classes, beside=batch.beside)
         except WrongAnswer:
             raise
         except Exception as error:
-            self._run_again(batch, plan, error)
+            self._run_again(batch, tickets, error)
             return
         ended = time.perf_counter()
-        for ticket in batch:
+        for ticket in tickets:
             ticket.started, ticket.ended = started, ended
-        images = [{name: array[i] for name, array in outputs.items()} for i in range(len(batch))]
-        finite = [True] * len(batch)
+        images = [{name: array[i] for name, array in outputs.items()} for i in range(len(tickets))]
+        finite = [True] * len(tickets)
         if not sums_are_finite(outputs):
             finite = [all(np.isfinite(array).all() for array in image.values()) for image in images]
-        answer(batch, [image if ok else InferenceFailed() for image, ok in zip(images, finite, strict=True)])
+        answer(tickets, [image if ok else InferenceFailed() for image, ok in zip(images, finite, strict=True)])
         if not all(finite):
-            log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(batch))
-            self._probe(plan)
+            log.error("the model produced NaN or infinity for %d of %d images", finite.count(False), len(tickets))
+            self._probe(batch, len(tickets))
 
-    def _run_again(self, batch: list[Ticket], plan: Plan, error: Exception) -> None:
+    def _run_again(self, batch: Batch, tickets: list[Ticket], error: Exception) -> None:
+        """Each alone."""
         fault = fault_of(error)
-        log.error("a batch of %d failed (%s)", len(batch), fault, exc_info=error)
+        log.error("a batch of %d failed (%s)", len(tickets), fault, exc_info=error)
         if fault == "fatal":
             raise error
-        if len(batch) == 1:
+        if len(tickets) == 1:
             no_memory = Overloaded("There is not enough memory now. Send this request again in a moment.")
-            answer(batch, [no_memory if fault == "memory" else InferenceFailed()])
-            self._probe(plan)
+            answer(tickets, [no_memory if fault == "memory" else InferenceFailed()])
+            self._probe(batch)
             return
-        self._process(batch, plan._replace(images=1))
+        for ticket in tickets:
+            self._run(batch, [ticket])
 
-    def _probe(self, plan: Plan) -> None:
-        """Check the known image. Raises when that fails."""
-        with self._watched(plan):
-            self._model.probe(plan)
+    def _probe(self, batch: Batch, images: int = 1) -> None:
+        """Check the known image, so many times at once. Raises when that fails."""
+        with self._watched(batch, images):
+            self._model.probe(batch.graph, images, beside=batch.beside)
 
     @contextmanager
-    def _watched(self, plan: Plan) -> Iterator[None]:
-        run = Run(max(HUNG_RUN_S, HUNG_RUN_RATIO * self._model.expected(plan)))
-        self._runs.append(run)
+    def _watched(self, batch: Batch, images: int) -> Iterator[None]:
+        expected_s = self._model.expected(batch.graph, images, beside=batch.beside)
+        batch.left_s = max(HUNG_RUN_S, HUNG_RUN_RATIO * expected_s)
         try:
             yield
         finally:
-            self._runs.remove(run)
+            batch.left_s = math.inf
 
 
 def sums_are_finite(outputs: Outputs) -> bool:

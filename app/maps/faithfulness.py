@@ -1,10 +1,12 @@
-"""Is a map faithful? Deletion and insertion: Petsiuk et al. 2018, RISE (arXiv 1806.07421), section 4.1. Arrays only.
+"""Is a map faithful? Which patches to cover to find out, and what the answers say. Arrays only.
+
+Deletion and insertion: Petsiuk et al. 2018, RISE (arXiv 1806.07421), section 4.1.
 
 Deletion covers patches with a fill, the most important first, and follows the score of a label. If the map is right,
 the score falls fast. Insertion uncovers the patches of the covered image in the same order, and the score rises fast.
 
 Insertion is the deletion of the reversed order, read from its end, so only deletions are computed. A random order is
-the yardstick of both, because its reverse is just as random.
+the yardstick of both, because its reverse is just as random. The yardstick of some patches is random sets of as many.
 """
 
 import hashlib
@@ -49,7 +51,7 @@ class FaithfulnessCurve(BaseModel):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Trial:
+class Faithfulness:
     """Which patches to cover for each point of each curve. Equal images are listed once."""
 
     covered: npt.NDArray[np.bool_]  # (images, patches): True under the fill; the untouched image comes first
@@ -58,7 +60,7 @@ class Trial:
 
     @classmethod
     def of(cls, values: npt.NDArray[np.float32], *, steps: int, random_orders: int, seed: bytes) -> Self:
-        """Trial of a map (rows, columns) in `steps` equal steps, fewer where there are fewer patches.
+        """Of a map (rows, columns), in `steps` equal steps, fewer where there are fewer patches.
 
         The largest value comes first, equal values row by row. The same seed gives the same random orders.
         """
@@ -79,6 +81,26 @@ class Trial:
         deletion = curve(covered, scores=of_orders[0], random=random, better=-1)
         insertion = curve(1 - covered[::-1], scores=of_orders[1, ::-1], random=random[:, ::-1], better=1)
         return deletion, insertion
+
+
+def top(values: npt.NDArray[np.float32], share: float) -> npt.NDArray[np.bool_]:
+    """The patches (patches,) with the largest values of a map (rows, columns): `share` of them, and at least one."""
+    highest = np.zeros(values.size, bool)
+    highest[ranked(values)[: max(round(share * values.size), 1)]] = True
+    return highest
+
+
+def beside_random_sets(patches: npt.NDArray[np.bool_], count: int, *, seed: bytes) -> npt.NDArray[np.bool_]:
+    """What to cover (2 + count, patches): nothing, `patches` (patches,), and random sets of as many. The same seed
+    gives the same sets.
+    """
+    sets = seeded(seed).permuted(np.tile(patches, (count, 1)), axis=1)
+    return np.vstack([np.zeros_like(patches), patches, sets])
+
+
+def share_as_large(effect: float, of_random: Numbers) -> float:
+    """Share of the effects of random sets that are at least as large, in either direction."""
+    return float(np.mean(np.abs(of_random) >= abs(effect)))
 
 
 def ranked(values: npt.NDArray[np.float32]) -> npt.NDArray[np.intp]:

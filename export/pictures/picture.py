@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-from app.drawing.colormaps import paint
-from app.drawing.scale import Limits
+from app.drawing.colors import Limits, paint
 from export.pictures.canvas import Canvas, text_width
 
 MARGIN, GAP = 28, 6

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from app.drawing.scale import Limits
+from app.drawing.colors import Limits
 from export.pictures.picture import Picture, sheet, viridis
 from model.attention import Attention
 from model.vit import VisionTransformer

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from app.drawing.scale import Limits
+from app.drawing.colors import Limits
 from export.pictures.picture import Picture, sheet, viridis
 from model.rope import Rope
 from model.vit import VisionTransformer

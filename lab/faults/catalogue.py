@@ -67,12 +67,12 @@ FAULTS = {
         "app/inference/batcher.py", "[*running, *self._waiting]", "[*self._waiting]"
     ),
     "beside-all-cores": Fault(  # A run on all cores is begun beside others.
-        "app/inference/model.py",
-        "if not all(run.beside for run in running):\n            return None\n        several",
-        "several",
+        "app/inference/batcher.py",
+        "if beside else not self._running",
+        "if beside else True",
     ),
     "beside-unchecked": Fault(  # Runs side by side that compute wrong numbers answer images.
-        "app/inference/combined.py",
+        "app/inference/engine.py",
         "        if self.side_by_side > 1:\n            with",
         "        if False:\n            with",
     ),
@@ -83,7 +83,7 @@ FAULTS = {
         "app/inference/runner.py", "[image if ok else InferenceFailed() for", "[image for"
     ),
     "paused-machine": Fault(  # A pause of the machine spoils the expected time of a run.
-        "app/inference/latency.py", "(min(seconds, MOST_RATIO * mean) - mean)", "(seconds - mean)"
+        "app/inference/model.py", "(min(seconds, MOST_RATIO * mean) - mean)", "(seconds - mean)"
     ),
     # Stores
     "memory-unswept": Fault(  # Expired records stay in memory.

@@ -7,7 +7,7 @@ import matplotlib
 import numpy as np
 from PIL import Image
 
-from app.drawing.colormaps import COLORMAPS, Colormap
+from app.drawing.colors import COLORMAPS, Colormap
 
 OTHERWISE_NAMED = {"rdbu": "RdBu_r"}  # blue below zero, as weather maps have it
 

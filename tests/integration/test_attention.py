@@ -172,7 +172,7 @@ def test_maps_are_made_by_the_first_look_and_every_further_look_only_draws(clien
 def test_labels_and_maps_of_an_image_never_disagree(client, star, watched):
     """Where the two graphs do, as in int8."""
 
-    def turn(graph, outputs):
+    def turn(graph, outputs, beside):
         if graph == "explain":
             outputs["logits"] *= -1
 

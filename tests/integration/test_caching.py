@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.api.conditional import MAX_AGE_S
+from app.api.render import MAX_AGE_S
 
 
 @pytest.mark.parametrize(

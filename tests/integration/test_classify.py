@@ -48,7 +48,7 @@ PIXELS = {"name": "images", "shape": [1, 64, 64, 3], "datatype": "UINT8", "data"
 def test_many_labels_are_ranked_outside_of_the_event_loop(client, star, monkeypatch, path, body):
     sent = {"json": body} if body else {"content": star}
     few = client.post(path, **sent)
-    monkeypatch.setattr("app.api.image_results.MANY_LABELS", 11)
+    monkeypatch.setattr("app.api.results.MANY_LABELS", 11)
     with patch("asyncio.to_thread", wraps=asyncio.to_thread) as aside:
         many = client.post(path, **sent)
     assert (many.content, many.status_code, aside.call_count) == (few.content, 200, 1)

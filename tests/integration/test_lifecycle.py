@@ -13,7 +13,7 @@ from tests.support.processes import eventually
 
 @pytest.mark.parametrize("kind", ENGINES)
 def test_a_replica_that_begins_to_compute_wrong_numbers_fails(serve, star, monkeypatch, caplog, kind):
-    def corrupt(graph, outputs):
+    def corrupt(graph, outputs, beside):
         outputs["logits"] *= 1.01
 
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.5)

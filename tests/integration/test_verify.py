@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.maps.coverer import MAX_IN_WORK
+from app.maps.occlusion import MAX_IN_WORK
 from model.shapes import LABELS
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.engine import GRAPHS, Classes, Engine, Graph, Images, Outputs, Plan
+from app.inference.engine import GRAPHS, Check, Classes, Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
@@ -22,9 +22,9 @@ class SideBySide(Engine):
         self.provider = kind.provider  # type: ignore[attr-defined]
         self._one_image = kind(threads=2, side_by_side=2, **how)
 
-    def warm_up(self, check: Callable[[Plan], None]) -> None:
+    def warm_up(self, check: Check) -> None:
         for graph in GRAPHS:
-            check(Plan(graph, 1))
+            check(graph)
 
     def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
         runs = [
@@ -57,7 +57,7 @@ def model_of(folder: Path, engine: Engine | None = None) -> Model:
 
 class Watched:
     """An engine that remembers its runs. `before` each run it calls a function, which may raise, and `after` it another
-    with the outputs, which it may change.
+    with the graph, the outputs, which it may change, and whether it was beside others.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Watched:
         engine: Engine,
         *,
         before: Callable[[Graph, Images], object] = lambda graph, images: None,
-        after: Callable[[Plan, Outputs], object] = lambda plan, outputs: None,
+        after: Callable[[Graph, Outputs, bool], object] = lambda graph, outputs, beside: None,
     ) -> None:
         self._engine = engine
         self.before, self.after = before, after
@@ -79,5 +79,5 @@ class Watched:
         self.before(graph, images)
         outputs = self._engine.run(graph, images, classes, beside=beside)
         outputs = {name: rows.copy() for name, rows in outputs.items()}
-        self.after(Plan(graph, len(images), beside), outputs)
+        self.after(graph, outputs, beside)
         return outputs

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from app.api.description import image_request
 from app.api.image_request import ImageRequest
-from app.api.image_results import aside_if_many
+from app.api.results import aside_if_many
 from app.api.route import CheckedRoute
 from app.api.routes.probes import readyz
 from app.api.services import services_of

@@ -10,17 +10,16 @@ from fastapi.responses import JSONResponse
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
-from app.api.answers import MapsId, ModelName
-from app.api.conditional import draw_unless_known, drawn
 from app.api.description import image_request
 from app.api.image_request import ImageRequest
 from app.api.parameters import ChoiceQuery
-from app.api.representation import Format, npy, preferred_format, representations
+from app.api.render import Format, draw_unless_known, drawn, npy, preferred_format, representations
+from app.api.results import MapsId, ModelName
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems
+from app.drawing.colors import Scale, limits
 from app.drawing.heatmap import Style, draw
-from app.drawing.scale import Scale, limits
 from app.errors import ServiceError
 from app.images.preprocess import Prepared
 from app.inference.engine import MOST_LIKELY_CLASS

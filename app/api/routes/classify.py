@@ -6,11 +6,19 @@ from typing import Annotated
 from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
-from app.api.answers import FailedResult, FamiliarityShare, ImageInfo, MapsId, MapsPath, ModelName
 from app.api.description import image_request
-from app.api.familiar import Familiar
 from app.api.image_request import Attention, ImageRequest
-from app.api.image_results import aside_if_many, results
+from app.api.results import (
+    FailedResult,
+    Familiar,
+    FamiliarityShare,
+    ImageInfo,
+    MapsId,
+    MapsPath,
+    ModelName,
+    aside_if_many,
+    results,
+)
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.classifier import Processed

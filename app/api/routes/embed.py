@@ -7,12 +7,20 @@ import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.answers import FailedResult, FamiliarityShare, ImageInfo, MapsId, MapsPath, ModelName
 from app.api.description import image_request
-from app.api.familiar import Familiar
 from app.api.image_request import Attention, ImageRequest
-from app.api.image_results import refusal, results
-from app.api.representation import MEDIA_TYPES, npy, preferred_format
+from app.api.render import MEDIA_TYPES, npy, preferred_format
+from app.api.results import (
+    FailedResult,
+    Familiar,
+    FamiliarityShare,
+    ImageInfo,
+    MapsId,
+    MapsPath,
+    ModelName,
+    refusal,
+    results,
+)
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.classifier import Processed

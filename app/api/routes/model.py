@@ -6,8 +6,7 @@ from typing import Annotated, get_args
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
-from app.api.conditional import draw_unless_known
-from app.api.representation import Format, representations
+from app.api.render import Format, draw_unless_known, representations
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.bundle import PICTURE_FORMATS, HeldOut, KnownAnswer, Manifest, PictureFormat, Precision, picture_file

@@ -8,7 +8,7 @@ from starlette.staticfiles import StaticFiles
 
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.drawing.colormaps import COLORMAPS
+from app.drawing.colors import COLORMAPS
 
 FILES = StaticFiles(directory=Path(__file__).parents[2] / "page")
 HEADERS = {

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.answers import ImageAnswer
+from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems

@@ -6,15 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from app.api.answers import ImageAnswer
-from app.api.conditional import draw_unless_known
-from app.api.representation import Format, npy, representations
+from app.api.render import Format, draw_unless_known, npy, representations
+from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.door.problems import problems
-from app.drawing.colormaps import Colormap
+from app.drawing.colors import Colormap, Scale, limits
 from app.drawing.heatmap import Interpolation, Style
-from app.drawing.scale import Scale, limits
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
 from app.maps.choice import Method

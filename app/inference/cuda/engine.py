@@ -2,7 +2,6 @@
 
 import logging
 import re
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -11,22 +10,22 @@ import numpy as np
 import onnxruntime as ort
 
 from app.bundle import WEIGHTS, Precision
-from app.inference.cuda.driver import count_gpus
 from app.inference.cuda.recording import Recording
 from app.inference.engine import (
     GRAPH_FILES,
+    Check,
     Classes,
     DeviceError,
     Engine,
     Graph,
     Images,
     Outputs,
-    Plan,
     failures_as_device_errors,
     fault_of,
     fill_classes,
 )
 from app.inference.known_answer import BY_CLASS, WrongAnswer
+from app.machine import count_gpus
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +83,7 @@ class CudaEngine(Engine):
         outputs = self._recordings[graph, size].run(self._pixels[:size], self._classes[:size])
         return {name: rows[:count] for name, rows in outputs.items()}
 
-    def warm_up(self, check: Callable[[Plan], None]) -> None:
+    def warm_up(self, check: Check) -> None:
         """Record, check and measure every batch size that fits into the GPU's memory: powers of two, and the largest.
         While serving, nothing is recorded and no memory is allocated.
 
@@ -101,12 +100,12 @@ class CudaEngine(Engine):
                     self._record(graph, size, check)
             for (graph, size), recording in self._recordings.items():
                 self._compare(recording, graph, size)
-                check(Plan(graph, size))
+                check(graph, size)
 
-    def _record(self, graph: Graph, size: int, check: Callable[[Plan], None]) -> None:
+    def _record(self, graph: Graph, size: int, check: Check) -> None:
         try:
             self._recordings[graph, size] = Recording(session=self._sessions[graph], size=size)
-            check(Plan(graph, size))
+            check(graph, size)
         except Exception as error:
             if size == 1 or fault_of(error) != "memory":
                 raise

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from app.drawing.colors import limits
 from app.drawing.heatmap import Style, draw
 from app.drawing.png import encode
-from app.drawing.scale import limits
 from app.maps.record import Maps
 from export.fit.report.judged import Judged
 from export.fit.report.shown import shown_image

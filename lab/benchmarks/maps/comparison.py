@@ -14,8 +14,8 @@ from tqdm import tqdm
 from app.bundle import load_bundle
 from app.images.preprocess import preprocess
 from app.inference.scoring import scores
-from app.maps.covering import cover, filled
-from app.maps.faithfulness import Trial
+from app.maps.faithfulness import Faithfulness
+from app.maps.occlusion import filled, occluded
 from app.maps.record import Maps
 from app.settings import DEMO_BUNDLE
 from export.reference import normalised
@@ -95,10 +95,10 @@ def _on_object(values: Values, sample: Sample, chunk: Chunk) -> tuple[float, flo
 
 def _areas(values: Values, record: Explained, chunk: Chunk) -> tuple[float, float]:
     """Areas of deletion and insertion of the predicted class's score."""
-    trial = Trial.of(values, steps=STEPS, random_orders=0, seed=b"")
+    judged = Faithfulness.of(values, steps=STEPS, random_orders=0, seed=b"")
     patch = chunk.manifest.tokens.patch
     under = filled(record.image.pixels, "mean", patch=patch)
-    shown = cover(record.image.pixels, under, trial.covered, patch=patch)
-    deletion, reverse = chunk.score(shown, int(record.maps.classes[0]))[trial.image_of]
-    covered = trial.counts / trial.counts[-1]
+    shown = occluded(record.image.pixels, under, judged.covered, patch=patch)
+    deletion, reverse = chunk.score(shown, int(record.maps.classes[0]))[judged.image_of]
+    covered = judged.counts / judged.counts[-1]
     return float(np.trapezoid(deletion, covered)), float(np.trapezoid(reverse[::-1], 1 - covered[::-1]))

@@ -11,7 +11,7 @@ from torch import Tensor
 from app.bundle import Manifest
 from app.images.preprocess import Prepared
 from app.maps.choice import Choice, choose
-from app.maps.covering import cover, filled
+from app.maps.occlusion import filled, occluded
 from app.maps.record import Maps as AllMaps
 from lab.benchmarks.maps.gradients import (
     attention_and_gradients,
@@ -101,7 +101,7 @@ def occlusion(
     """
     patches = (pixels.shape[0] // patch) * (pixels.shape[1] // patch)
     covered = np.vstack([np.zeros((1, patches), bool), np.eye(patches, dtype=bool)])
-    scores = score(cover(pixels, filled(pixels, "mean", patch=patch), covered, patch=patch))
+    scores = score(occluded(pixels, filled(pixels, "mean", patch=patch), covered, patch=patch))
     fall: npt.NDArray[np.float32] = (scores[0] - scores[1:]).astype(np.float32)
     return fall
 

@@ -11,9 +11,9 @@ from app.bundle import Manifest, load_bundle
 from app.images.preprocess import preprocess
 from app.inference.engine import Engine
 from app.maps.choice import Choice, choose
-from app.maps.covering import Fill, cover, filled
+from app.maps.faithfulness import beside_random_sets, share_as_large, top
+from app.maps.occlusion import Fill, filled, occluded
 from app.maps.record import Maps
-from app.maps.what_if import WhatIf, share_as_large, top
 from app.settings import DEMO_BUNDLE
 from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.record import Rows
@@ -66,11 +66,12 @@ def _covered(sample: Sample, engine: Engine, manifest: Manifest, *, seed: bytes)
     maps = Maps.of({name: rows[0] for name, rows in outputs.items()})
     evidence = choose(maps, manifest, MAPS["evidence of the predicted label"]).values.ravel()
     tops = [top(choose(maps, manifest, choice).values, SHARE) for choice in MAPS.values()]
-    nothing, _, *random = WhatIf.of(tops[0], random_sets=RANDOM_SETS, seed=seed).covered
+    nothing, _, *random = beside_random_sets(tops[0], RANDOM_SETS, seed=seed)
     sets = np.stack([nothing, *tops, *random])
     label, patch = maps.classes[0], manifest.tokens.patch
     for fill in FILLS:
-        logits = engine.run("classify", cover(pixels, filled(pixels, fill, patch=patch), sets, patch=patch))["logits"]
+        shown = occluded(pixels, filled(pixels, fill, patch=patch), sets, patch=patch)
+        logits = engine.run("classify", shown)["logits"]
         effects = (logits[0, label] - logits[:, label]).astype(np.float64)
         names = [*MAPS, *[RANDOM] * RANDOM_SETS]
         for i, name in enumerate(names, start=1):

@@ -1,8 +1,9 @@
-"""app/machine.py: what a control group allows, in both versions."""
+"""app/machine.py: what a control group allows, in both versions, and which GPUs there are."""
 
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
@@ -99,3 +100,19 @@ def test_a_process_of_the_same_user_reads_no_environment(hide, found):
     peek = [sys.executable, "-c", PEEK.replace("HIDE", hide)]
     environment = {**os.environ, "VIT_API_KEYS": "s3cret"}
     assert subprocess.run(peek, env=environment, capture_output=True, text=True).stdout.strip() == found
+
+
+@pytest.mark.parametrize(("of_init", "of_count", "count"), [(0, 0, 2), (100, 0, 0), (0, 100, 0)])
+def test_gpus_are_counted_and_a_driver_that_does_not_work_has_none(monkeypatch, of_init, of_count, count):
+    def counted(by_reference):
+        by_reference._obj.value = 2
+        return of_count
+
+    driver = SimpleNamespace(cuInit=lambda flags: of_init, cuDeviceGetCount=counted)
+    monkeypatch.setattr(machine.ctypes, "CDLL", lambda name: driver)
+    assert machine.count_gpus() == count
+
+
+def test_without_a_driver_there_are_no_gpus(monkeypatch):
+    monkeypatch.setattr(machine, "CUDA_DRIVER", "libcuda-that-is-not-there.so.1")
+    assert machine.count_gpus() == 0

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from app.bundle import Agreement, Fact, load_bundle
+from app.bundle import Fact, load_bundle
 from app.inference.openvino import OpenVinoEngine
 from app.settings import DEMO_BUNDLE
 from export.command import main
@@ -176,8 +176,8 @@ def test_an_error_of_the_disk_is_one_line(checkpoint, monkeypatch):
 
 
 def test_a_learned_model_that_is_measured_on_a_persons_images_may_have_learned_from_them():
-    compared = {"pictures": 9, "top1": 1.0, "probability_mean": 0.0, "probability_max": 0.0}
-    judged = Agreement(**compared, source="folder", accuracy=1.0, accuracy_fp32=1.0)
+    judged = {"pictures": 9, "top1": 1.0, "probability_mean": 0.0, "probability_max": 0.0}
+    judged |= {"source": "folder", "accuracy": 1.0, "accuracy_fp32": 1.0}
     published = load_bundle(DEMO_BUNDLE).manifest.model_copy(update={"agreement": judged, "recipe": {}})
     learned = published.model_copy(update={"recipe": {"method": "probe"}})
     (warning,) = set(measured(learned)) - set(measured(published))

@@ -11,12 +11,12 @@ import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from app.api.image_request import ImageRequest
-from app.api.image_results import aside_if_many
 from app.api.protocols.v2.head import Head, RequestedOutput, count, flag
 from app.api.protocols.v2.model import VERSION, NamedDep, max_batch, model_name, tensors
 from app.api.protocols.v2.request import HEADER, Expected, read_request
 from app.api.protocols.v2.response import Output, Values, named_classes, respond_with
-from app.api.representation import BINARY
+from app.api.render import BINARY
+from app.api.results import aside_if_many
 from app.api.route import CheckedRoute
 from app.api.services import Services, services_of
 from app.classifier import Outcome, Processed

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from PIL import Image, ImageDraw
 
 from app.drawing.colorbar import with_colorbar
-from app.drawing.colormaps import paint
-from app.drawing.scale import Limits
+from app.drawing.colors import Limits, paint
 
 VALUES = np.array([[0.0, 0.5, 1.0]], np.float32)
 

@@ -9,10 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.drawing.colormaps import paint
+from app.drawing.colors import Limits, limits, paint
 from app.drawing.contour import DARK, LIGHT
 from app.drawing.heatmap import Style, colorize, draw
-from app.drawing.scale import Limits, limits
 from app.images.preprocess import Box, Prepared
 from tests.support.records import make_prepared
 

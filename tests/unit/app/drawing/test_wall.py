@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from app.drawing.colormaps import paint
+from app.drawing.colors import Limits, paint
 from app.drawing.heatmap import Style
-from app.drawing.scale import Limits
 from app.drawing.wall import GAP, LARGEST_CELL, SMALLEST_CELL, WIDTH, corner, draw_wall, lay_out
 from tests.support.records import make_prepared
 

@@ -3,42 +3,25 @@
 import asyncio
 import math
 import time
-from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, Ticket, answer
-from app.inference.engine import Plan
+from app.inference.engine import GRAPHS
 from app.lifecycle import STOPPING
 
 
-class FakeModel:
-    """Plans two images at most, or one beside others; `planned` says what it was asked."""
-
-    def __init__(self, *, side_by_side: bool = False) -> None:
-        self.side_by_side = side_by_side
-        self.planned: list[tuple[str, int]] = []
-
-    def plan(self, graph: str, waiting: int, *, running: list[Plan]) -> Plan | None:
-        self.planned.append((graph, waiting))
-        if not all(run.beside for run in running):
-            return None
-        if self.side_by_side and waiting + len(running) > 1:
-            return Plan(graph, 1, beside=True)
-        return None if running else Plan(graph, 1 if self.side_by_side else min(waiting, 2))
-
-    def next_self_test(self, *, running: Sequence[Plan] = ()) -> Plan | None:
-        if not all(run.beside for run in running):
-            return None
-        return Plan("explain", 1, beside=self.side_by_side)
-
-    def expected(self, plan: Plan) -> float:
-        return 5.0
+def model_of(side_by_side: int = 1, largest: int = 2) -> Any:
+    """A model that runs so many images at once."""
+    engine = SimpleNamespace(side_by_side=side_by_side)
+    return SimpleNamespace(engine=engine, largest=dict.fromkeys(GRAPHS, largest), expected=lambda graph: 5.0)
 
 
-MODEL, SIDE_BY_SIDE = FakeModel(), FakeModel(side_by_side=True)
+MODEL, SIDE_BY_SIDE = model_of(), model_of(side_by_side=2, largest=1)
 
 
 class Callers:
@@ -87,16 +70,13 @@ async def waiting(call, *arguments) -> asyncio.Task:
 
 
 async def test_a_batch_has_the_graph_of_the_oldest_image_and_the_size_that_pays(callers):
-    """The model plans with all images that wait for that graph."""
-    model = FakeModel()
     await callers.put("explain", "classify", "explain", "explain", "classify")
-    assert callers.take(model) == [0, 2]
+    assert callers.take() == [0, 2]
     assert callers.batcher.waiting == 3
-    assert callers.take(model) == [1, 4]
-    assert callers.taken[0].plan == Plan("classify", 2)
-    assert callers.take(model) == [3]
+    assert callers.take() == [1, 4]
+    assert (callers.taken[0].graph, callers.taken[0].beside) == ("classify", False)
+    assert callers.take() == [3]
     assert callers.batcher.waiting == 0
-    assert model.planned == [("explain", 3), ("classify", 2), ("explain", 1)]
 
 
 async def test_a_failure_answers_all_images_that_wait_or_run(callers):
@@ -126,10 +106,10 @@ async def test_nothing_is_taken_beside_a_run_on_all_cores_and_that_is_not_begun_
     await callers.put("classify", "classify")
     beside = await waiting(callers.batcher.take, SIDE_BY_SIDE)
     callers.batcher.done(callers.taken[0])
-    assert (await beside).plan.beside
+    assert (await beside).beside
     on_all_cores = await waiting(callers.batcher.take, MODEL)
     callers.batcher.done(beside.result())
-    assert not (await on_all_cores).plan.beside
+    assert not (await on_all_cores).beside
 
 
 async def test_a_closed_batcher_gives_out_waiting_images_and_then_ends(callers):
@@ -164,7 +144,7 @@ def batcher(callers, monkeypatch) -> Batcher:
 
 async def test_a_self_test_follows_a_while_without_images_and_nothing_is_taken_during_it(callers, batcher):
     test = batcher.take(MODEL)
-    assert (test.plan, test.tickets) == (Plan("explain", 1), [])
+    assert (test.graph, test.tickets) == ("explain", [])
     batch = await waiting(batcher.take, MODEL)
     await callers.put("classify")
     await asyncio.sleep(0.05)
@@ -173,10 +153,42 @@ async def test_a_self_test_follows_a_while_without_images_and_nothing_is_taken_d
     assert (await batch).tickets
 
 
-async def test_images_are_taken_beside_a_self_test_that_has_its_share_of_the_cores(callers, batcher):
-    batcher.take(SIDE_BY_SIDE)
-    await callers.put("classify")
+def next_test(batcher: Batcher) -> Batch:
+    """The batch before is done."""
+    for batch in batcher.running:
+        batcher.done(batch)
+    test = batcher.take(SIDE_BY_SIDE)
+    assert not test.tickets
+    return test
+
+
+def test_every_way_to_run_images_is_tested_in_turn(batcher, monkeypatch):
+    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.0)
+    tests = [(test.graph, test.beside) for test in (next_test(batcher) for _ in range(6))]
+    assert tests[:3] == tests[3:]
+    assert set(tests) == {("classify", False), ("classify", True), ("explain", False)}
+
+
+async def test_images_are_taken_beside_a_self_test_that_has_its_share_of_the_cores(callers, batcher, monkeypatch):
+    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.0)
+    while not next_test(batcher).beside:
+        pass
+    await callers.put("classify", "classify")
     assert callers.take_beside(SIDE_BY_SIDE) == [0]
+
+
+async def test_maps_wait_for_all_cores_and_their_run_is_alone(callers):
+    await callers.put("classify", "classify", "explain")
+    assert callers.take_beside(SIDE_BY_SIDE) == [0]
+    assert callers.take_beside(SIDE_BY_SIDE) == [1]
+    maps = await waiting(callers.batcher.take, SIDE_BY_SIDE)
+    for batch in callers.taken:
+        callers.batcher.done(batch)
+    assert (await maps).graph == "explain"
+    await callers.put("classify")
+    after = await waiting(callers.batcher.take, SIDE_BY_SIDE)
+    callers.batcher.done(maps.result())
+    assert (await after).tickets
 
 
 @pytest.mark.parametrize("images", [0, 1])

@@ -10,7 +10,7 @@ from app.bundle import Bundle, load_bundle
 from app.inference import device, openvino
 from app.inference.cuda import engine as cuda
 from app.inference.device import open_model
-from app.inference.engine import DeviceError, Plan
+from app.inference.engine import DeviceError
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.settings import DEMO_BUNDLE, Settings
@@ -36,7 +36,7 @@ def test_the_cpu_is_used_and_warm(engine, provider, caplog):
     caplog.set_level("INFO")
     model = opened(engine=engine)
     assert model.engine.provider == provider
-    assert model.expected(Plan("explain", 1)) > 0
+    assert model.expected("explain") > 0
     assert f"the model runs on {provider}, in fp32" in caplog.text
 
 
@@ -77,7 +77,7 @@ refusing = Mock(side_effect=RuntimeError("Check 'ok' failed at src/core.cpp:1"))
 failing_in_a_run = Mock(side_effect=RuntimeError("could not create a primitive"))
 
 
-def wrong(graph, outputs):
+def wrong(graph, outputs, beside):
     outputs["logits"] *= 1.01
 
 

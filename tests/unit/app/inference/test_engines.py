@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from app.inference.combined import CombinedEngine
-from app.inference.engine import Engine
+from app.inference.engine import CpuEngine, Engine
 from app.settings import DEMO_BUNDLE
 from tests.support.engines import ARRANGEMENTS, engine_of
 
@@ -40,7 +39,7 @@ def test_answers_stay_in_later_runs(engine, images):
 
 
 def test_one_image_is_not_copied(images):
-    class Seeing(CombinedEngine):
+    class Seeing(CpuEngine):
         shapes = {}  # noqa: RUF012
 
         def _rows(self, inputs, *, beside):

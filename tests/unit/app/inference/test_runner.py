@@ -14,7 +14,7 @@ import pytest
 
 from app.errors import InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import GRAPHS, Engine, Plan
+from app.inference.engine import GRAPHS, Engine
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.inference.runner import BROKEN, WRONG, Runner
@@ -48,7 +48,7 @@ class FakeEngine(Engine):
 
     def warm_up(self, check):
         for graph in GRAPHS:
-            check(Plan(graph, self.largest))
+            check(graph, self.largest)
         self.probes.clear()
 
     def run(self, graph, images, classes=(), *, beside=False):

@@ -9,7 +9,7 @@ import pytest
 from app.inference.cuda import engine as module
 from app.inference.cuda import recording
 from app.inference.cuda.engine import CudaEngine
-from app.inference.engine import DeviceError, Plan
+from app.inference.engine import DeviceError
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.settings import DEMO_BUNDLE
@@ -144,7 +144,7 @@ def test_a_batch_is_padded_to_the_next_size_and_answered_without_the_padding_or_
     model = warmed()
     model.engine.run("classify", images(9, 9, 9, 9))
     ran, values = len(sessions[0].runs), list(range(1, count + 1))
-    assert model.run(Plan("classify", len(values)), images(*values))["logits"].ravel().tolist() == values
+    assert model.run("classify", images(*values))["logits"].ravel().tolist() == values
     assert sessions[0].runs[ran:] == [{1: 1, 2: 2, 3: 4, 4: 4}[count]]
     assert sorted(sessions[0].recorded) == [1, 2, 4]
 

@@ -1,4 +1,4 @@
-"""app/drawing/scale.py: which numbers are at the ends of the colours."""
+"""app/drawing/colors.py: which numbers are at the ends of the colours, and that these are matplotlib's."""
 
 from typing import get_args
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from app.drawing.scale import Scale, limits
+from app.drawing.colors import Scale, limits, paint
 
 MAPS = arrays(np.float32, (3, 5), elements=st.floats(allow_nan=False, allow_infinity=False, width=32))
 SCALES = st.sampled_from(get_args(Scale))
@@ -65,3 +65,21 @@ ALONE = np.eye(1, 196, dtype=np.float32) * MOST
 )
 def test_an_outlier_moves_neither_percentiles_nor_robust_ends_nor_absolute_ones(values, scale, signed, ends):
     assert limits(values, values, scale, signed=signed) == ends
+
+
+COLORS = {  # matplotlib's, at 0, 128 and 255
+    "viridis": ((68, 1, 84), (32, 144, 140), (253, 231, 36)),
+    "inferno": ((0, 0, 3), (188, 55, 84), (252, 254, 164)),
+    "magma": ((0, 0, 3), (183, 55, 121), (251, 252, 191)),
+    "cividis": ((0, 34, 77), (124, 123, 120), (253, 231, 55)),
+    "turbo": ((48, 18, 59), (164, 252, 59), (122, 4, 2)),
+    "gray": ((0, 0, 0), (128, 128, 128), (255, 255, 255)),
+    "rdbu": ((5, 48, 97), (247, 246, 246), (103, 0, 31)),
+}
+
+
+@pytest.mark.parametrize("colormap", COLORS)
+def test_the_ends_and_the_middle_and_values_beyond_the_ends(colormap):
+    below, *colors, above = np.asarray(paint(np.array([[-3, 0, 128 / 255, 1, 4]]), colormap)).astype(int)[0]
+    assert np.abs(np.array(colors) - COLORS[colormap]).max() <= 1
+    assert ([*below], [*above]) == ([*colors[0]], [*colors[-1]])

@@ -1,4 +1,4 @@
-"""app/api/disconnect.py: the work for a client that disconnects is cancelled, and asyncio logs nothing."""
+"""app/api/services.py: the work for a client that disconnects is cancelled, and asyncio logs nothing."""
 
 import asyncio
 import gc
@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from starlette.requests import ClientDisconnect, Request
 
-from app.api.disconnect import cancel_on_disconnect
+from app.api.services import cancel_on_disconnect
 from app.errors import BodyTooLarge
 
 MORE = {"type": "http.request", "body": b"x", "more_body": True}

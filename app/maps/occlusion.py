@@ -1,4 +1,7 @@
-"""Runs an image with patches covered on the served model, behind ordinary requests."""
+"""Runs an image with some patches covered, as if they were not there, behind ordinary requests.
+
+Occlusion: Zeiler and Fergus 2014 (arXiv 1311.2901).
+"""
 
 import asyncio
 import math
@@ -7,32 +10,30 @@ from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from PIL import Image, ImageFilter
 
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import Plan
 from app.inference.model import Model
 from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
-from app.maps.covering import Fill, cover, filled
-from app.maps.faithfulness import Trial
-from app.maps.what_if import WhatIf
 
-MAX_IN_WORK = 2  # experiments; more are refused
+Fill = Literal["mean", "black", "gray", "blur"]
+GRAY = 128
+MAX_IN_WORK = 2  # calls of `run`; more are refused
 
-Experiment = TypeVar("Experiment", Trial, WhatIf)
 T = TypeVar("T")
 
 
 @dataclass(kw_only=True)
-class Coverer:
-    """Takes no place from `Admission`, so no image is refused because of an experiment.
+class Occlusion:
+    """Takes no place from `Admission`, so no image is refused because of covered ones.
 
-    All experiments together have one batch in the queue at a time, so an ordinary image waits for at most that one.
+    All calls together have one batch in the queue at a time, so an ordinary image waits for at most that one.
     """
 
     patch: int  # its side in pixels
@@ -46,18 +47,17 @@ class Coverer:
     async def run(
         self,
         pixels: npt.NDArray[np.uint8],
-        design: Callable[[], Experiment],
+        covered: npt.NDArray[np.bool_],
         read: Callable[[Logits], T],
         *,
         fill: Fill,
         deadline: float = math.inf,
-    ) -> tuple[Experiment, list[T]]:
-        """What `design` returns in a thread, and what `read` makes of the logits (classes,) of each of its images.
+    ) -> list[T]:
+        """What `read` makes of the logits (classes,) of each image: `pixels` (height, width, 3) with `fill` in place of
+        the patches that a row of `covered` (images, patches) says.
 
-        They show `pixels` (height, width, 3), with `fill` in place of the covered patches.
-
-        Raises Overloaded at once when MAX_IN_WORK experiments are in work; DeadlineExceeded at `deadline`, in seconds
-        of time.monotonic, or at once where it would take twice the time until then; and Unavailable, even halfway, when
+        Raises Overloaded at once when MAX_IN_WORK calls are in work; DeadlineExceeded at `deadline`, in seconds of
+        time.monotonic, or at once where it would take twice the time until then; and Unavailable, even halfway, when
         the service stops: it does not wait for so long a piece of work. Images that wait for the model leave its queue;
         a batch that it has begun is finished.
         """
@@ -66,10 +66,8 @@ class Coverer:
         self._in_work += 1
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
-                experiment = await asyncio.get_running_loop().run_in_executor(self.cpu_pool, design)
-                self._check_time(len(experiment.covered), deadline)
-                logits = self._logits(pixels, experiment.covered, fill, deadline)
-                return experiment, [read(of_image) async for of_image in logits]
+                self._check_time(len(covered), deadline)
+                return [read(logits) async for logits in self._logits(pixels, covered, fill, deadline)]
         except TimeoutError:
             raise DeadlineExceeded from None
         finally:
@@ -78,7 +76,7 @@ class Coverer:
     def _check_time(self, images: int, deadline: float) -> None:
         """Raises DeadlineExceeded."""
         at_once = self.model.best_batch("classify")
-        needed_s = math.ceil(images / at_once) * self.model.expected(Plan("classify", at_once))
+        needed_s = math.ceil(images / at_once) * self.model.expected("classify", at_once)
         if needed_s > 2 * (deadline - time.monotonic()):
             raise DeadlineExceeded(
                 f"This needs {images} forward passes, about {needed_s:.0f} s. "
@@ -88,14 +86,14 @@ class Coverer:
     async def _logits(
         self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fill: Fill, deadline: float
     ) -> AsyncIterator[Logits]:
-        """The logits (classes,) of the image for each row of `covered` (images, patches)."""
+        """Of each image, in order."""
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self.cpu_pool)
         under = await in_pool(partial(filled, pixels, fill, patch=self.patch))
         while len(covered):
             if self.lifecycle.draining:
                 raise Unavailable(STOPPING)
             count = self.model.best_batch("classify")
-            images = await in_pool(partial(cover, pixels, under, covered[:count], patch=self.patch))
+            images = await in_pool(partial(occluded, pixels, under, covered[:count], patch=self.patch))
             covered = covered[count:]
             async with self._turn:
                 runs = (self.batcher.run("classify", image, deadline=deadline) for image in images)
@@ -104,3 +102,23 @@ class Coverer:
                 if isinstance(answer, BaseException):
                     raise answer
                 yield answer["logits"]
+
+
+def filled(pixels: npt.NDArray[np.uint8], fill: Fill, *, patch: int) -> npt.NDArray[np.uint8]:
+    """What covers the image (height, width, 3): its mean colour, black, mid-gray, or the image itself blurred.
+
+    The blur is a Gaussian whose standard deviation is one patch of `patch` pixels.
+    """
+    if fill == "blur":
+        return np.asarray(Image.fromarray(pixels).filter(ImageFilter.GaussianBlur(patch)))
+    colors: dict[str, Any] = {"mean": np.rint(pixels.mean(axis=(0, 1))), "black": 0, "gray": GRAY}
+    return np.full_like(pixels, colors[fill])
+
+
+def occluded(
+    pixels: npt.NDArray[np.uint8], filled: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], *, patch: int
+) -> npt.NDArray[np.uint8]:
+    """Images (n, height, width, 3) that show `filled` in place of `pixels` where patches are `covered` (n, patches)."""
+    rows, columns = pixels.shape[0] // patch, pixels.shape[1] // patch
+    mask = covered.reshape(-1, rows, columns, 1).repeat(patch, axis=1).repeat(patch, axis=2)
+    return np.where(mask, filled, pixels)

@@ -1,26 +1,84 @@
-"""POST /attention/{id}/cover: what if these patches were not there?"""
+"""POST /attention/{id}/verify and /cover: what if some patches were not there? Is the map faithful? What changes?
 
-from functools import partial
-from typing import Annotated
+Samek et al. 2017 (arXiv 1509.06321) and Petsiuk et al. 2018 (arXiv 1806.07421) cover patches to judge a map.
+"""
+
+import asyncio
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, Field
 
-from app.api.answers import ImageAnswer
-from app.api.disconnect import cancel_on_disconnect
 from app.api.parameters import ChoiceQuery, FillQuery, refuse_body
+from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
-from app.api.services import services_of
+from app.api.services import Services, services_of
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
+from app.images.preprocess import Prepared
 from app.inference.scoring import TOP_K, Prediction, digits
-from app.maps.choice import Choice, Chosen, check_choice, choose
-from app.maps.covering import Fill
+from app.maps.choice import AttentionMap, Choice, Chosen, check_choice, choose
+from app.maps.faithfulness import Faithfulness, FaithfulnessCurve, beside_random_sets, share_as_large, top
 from app.maps.labels import find_index
-from app.maps.what_if import WhatIf, share_as_large, top
-from app.telemetry.request_state import RequestState
+from app.maps.occlusion import Fill
+from app.maps.record import Maps
+
+router = APIRouter(tags=["maps"], route_class=CheckedRoute, dependencies=[Depends(refuse_body)])
+
+
+class VerifyResponse(Chosen, ImageAnswer):
+    """Whether a map finds the patches that a label's score depends on."""
+
+    label: str  # whose score is followed
+    index: int
+    score: float  # of the untouched image
+    fill: Fill
+    steps: int
+    random_orders: int
+    deletion: FaithfulnessCurve
+    insertion: FaithfulnessCurve
+
+
+@router.post("/attention/{id}/verify", summary="Measure how faithful a map is", responses=problems(400, 404, 409, 422))
+async def verify(
+    request: Request,
+    id: str,
+    choice: ChoiceQuery,
+    fill: FillQuery = "mean",
+    steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
+    random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,
+) -> VerifyResponse:
+    """Petsiuk et al. 2018, RISE, arXiv 1806.07421.
+
+    Deletion covers the image patch by patch, the most important patches of the map first, and follows the score of a
+    class: `label`, by default the top one. Insertion uncovers the patches in the same order. A faithful map has a
+    smaller deletion area and a larger insertion area than random orders; the spread of `random_areas` shows how certain
+    that is. The result holds for this image, class and fill only.
+    """
+    services = services_of(request)
+    image, _, index, shown = await _followed(services, id, request, choice, "label")
+    judged = await asyncio.to_thread(
+        Faithfulness.of, shown.values, steps=steps, random_orders=random_orders, seed=bytes(image.pixels)
+    )
+    scores = await services.occluded(
+        image, judged.covered, lambda logits: services.scoring.scores(logits)[index], request, fill=fill
+    )
+    deletion, insertion = judged.curves(np.array(scores))
+    return VerifyResponse(
+        **shown.chosen.model_dump(exclude={"label", "index"}),
+        id=id,
+        model=services.model_name,
+        label=services.scoring.labels[index],
+        index=index,
+        score=deletion.scores[0],
+        fill=fill,
+        steps=len(deletion.fractions) - 1,
+        random_orders=random_orders,
+        deletion=deletion,
+        insertion=insertion,
+    )
 
 
 class Which(BaseModel):
@@ -82,14 +140,8 @@ class CoverResponse(ImageAnswer):
     share_of_random_sets_as_large: float  # of those that change the logit at least as much, up or down
 
 
-router = APIRouter(tags=["maps"], route_class=CheckedRoute)
-
-
 @router.post(
-    "/attention/{id}/cover",
-    summary="See what changes without some patches",
-    dependencies=[Depends(refuse_body)],
-    responses=problems(400, 404, 409, 422),
+    "/attention/{id}/cover", summary="See what changes without some patches", responses=problems(400, 404, 409, 422)
 )
 async def cover(
     request: Request,
@@ -105,29 +157,15 @@ async def cover(
     real one. A covered image is not a natural one, so the result holds for this image, label and fill only.
     """
     services = services_of(request)
-    manifest = services.bundle.manifest
-    if not manifest.labels:
-        raise NoClasses
-    kept = await services.kept(id, request)
-    check_choice(choice.without("label", "against"), manifest)
-    maps = await services.maps(id, kept, request, choice)
-    shown = choose(maps, manifest, choice.without("label", "against"))
+    scoring, manifest = services.scoring, services.bundle.manifest
+    image, maps, index, shown = await _followed(services, id, request, choice, "label", "against")
     covered = which.of(shown.values)
     evidence = choose(maps, manifest, Choice(method="evidence", label=choice.label, against=choice.against))
-    running = services.coverer.run(
-        kept.image.pixels,
-        partial(WhatIf.of, covered, random_sets=random_sets, seed=bytes(kept.image.pixels)),
-        np.asarray,
-        fill=fill,
-        deadline=RequestState.of(request.scope).deadline,
-    )
-    _, answers = await cancel_on_disconnect(request, running)
-    index = find_index(maps, manifest.labels, choice.label)
-    logits = np.stack(answers)  # (images, classes)
+    sets = await asyncio.to_thread(beside_random_sets, covered, random_sets, seed=bytes(image.pixels))
+    logits = np.stack(await services.occluded(image, sets, np.asarray, request, fill=fill))  # (images, classes)
     followed = logits[:, index].astype(np.float64)
     if choice.against is not None:
         followed -= logits[:, find_index(maps, manifest.labels, choice.against)]
-    scoring = services.scoring
     effects = followed[0] - followed[1:]  # of the patches, then of each random set
     before, after = (
         Answered(logit=logit, score=digits(scoring.scores(row)[index]), predictions=scoring.rank(row, top_k=TOP_K))
@@ -152,3 +190,25 @@ async def cover(
         random_effect=float(effects[1:].mean()),
         share_of_random_sets_as_large=share_as_large(effects[0], effects[1:]),
     )
+
+
+class _Followed(NamedTuple):
+    image: Prepared
+    maps: Maps
+    label: int  # whose answer is followed
+    shown: AttentionMap  # the map that is put to the test
+
+
+async def _followed(
+    services: Services, id: str, request: Request, choice: Choice, *followed: Literal["label", "against"]
+) -> _Followed:
+    """What is kept of an image under an id, and the map of it, where these names say which answer is followed."""
+    manifest = services.bundle.manifest
+    if not manifest.labels:
+        raise NoClasses
+    kept = await services.kept(id, request)
+    of_map = choice.without(*followed)
+    check_choice(of_map, manifest)
+    maps = await services.maps(id, kept, request, choice)
+    label = find_index(maps, manifest.labels, choice.label)
+    return _Followed(image=kept.image, maps=maps, label=label, shown=choose(maps, manifest, of_map))
