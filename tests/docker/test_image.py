@@ -106,17 +106,6 @@ def test_the_image_has_no_torch_no_root_and_no_compiler(image):
     assert found.stdout.strip() == "65532 [] []"
 
 
-def test_the_image_does_not_start_with_a_damaged_bundle(image, tmp_path):
-    bundle = Path(shutil.copytree("app/demo", tmp_path / "bundle"))
-    with (bundle / "weights.bin").open("r+b") as file:
-        file.seek(1000)
-        file.write(b"\x01\x02\x03")
-    result = subprocess.run(image.command(*image.starts, bundle=bundle), capture_output=True, text=True)
-    assert result.returncode == 3, result.stderr
-    assert "weights.bin does not have the checksum" in result.stderr
-    assert "Traceback" not in result.stderr
-
-
 def test_an_image_is_made_from_a_checkpoint(containers, image, star, tmp_path):
     """On the image that has been built already, in place of its stage `service`, which takes most of the time."""
     context = tmp_path / "context"

@@ -33,12 +33,6 @@ def test_the_cuda_image_adds_cuda_and_leaves_out_the_engine_for_cpus():
     assert cpu.keys() - cuda.keys() == {"openvino", "openvino-telemetry"}
     assert {name: cuda.get(name, version) for name, version in cpu.items()} == cpu
     assert all(name.startswith("nvidia-") for name in cuda.keys() - cpu)
-    assert {"nvidia-cudnn-cu13", "nvidia-cufft", "nvidia-cublas"} <= cuda.keys()
-
-
-def test_versions_are_those_that_were_tested():
-    assert locked("cpu").items() <= PINS.items()
-    assert {name: PINS.get(name, version) for name, version in locked("cuda").items()} == locked("cuda")
 
 
 def resolved(python: str, platform: str, *groups: str) -> dict[str, str]:
