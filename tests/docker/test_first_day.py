@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def test_what_the_commands_name_is_there():
     words = {word for start in ("docker", "kubectl") for command in commands(start) for word in command}
     assert [word for word in words if word.startswith("docker/") and not Path(word).exists()] == []
     for command in commands("docker build"):
-        options = dict(zip(command, command[1:], strict=False))
+        options = dict(pairwise(command))
         assert "--target" not in options or f" AS {options['--target']}\n" in DOCKERFILE
         assert "--build-arg" not in options or f"\nARG {options['--build-arg'].partition('=')[0]}" in DOCKERFILE
 
