@@ -12,9 +12,8 @@ def test_the_accept_header_chooses_unless_the_format_is_said(client):
     assert client.get(url, params={"format": "npy"}).status_code == 422
 
 
-@pytest.mark.parametrize("name", ["relative_bias", "nope", "filters.png", "%00"])
-def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(client, name):
-    response = client.get(f"/model/inspect/{name}")
+def test_a_picture_that_is_not_there_is_a_404_that_says_which_are(client):
+    response = client.get("/model/inspect/relative_bias")
     assert (response.status_code, response.json()["type"]) == (404, "urn:vit-serve:problem:unknown-picture")
     assert response.json()["detail"] == "The pictures of this model are: filters, positions, distance."
 

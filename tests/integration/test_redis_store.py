@@ -192,18 +192,6 @@ async def test_a_refusal_is_logged_once_in_redis_own_word_and_counted_each_time(
     assert caplog.messages == [f"Redis at {redis_server.url.removeprefix('unix://')} fails: {word}"]
 
 
-@pytest.mark.parametrize(
-    ("address", "says"),
-    [
-        ("redis://name.invalid", "Redis at name.invalid:6379 fails: gaierror"),
-        ("redis://:secret@127.0.0.1:1", "Redis at 127.0.0.1:1 fails: ConnectionRefusedError"),
-    ],
-)
-async def test_a_place_without_a_redis_is_named_without_the_password(store_of, caplog, address, says):
-    assert await keep(store_of(store=address, store_timeout_s=5)) is None
-    assert caplog.messages == [says]
-
-
 async def test_connections_that_fail_to_close_cost_neither_a_classification_nor_the_end(
     store, redis_server, monkeypatch
 ):
@@ -273,14 +261,6 @@ async def test_a_slow_connection_has_as_long_as_the_setting_says(
     store = store_of(store=address, store_timeout_s=timeout_s)
     freeze(redis_server, 0.3 if kept else 60)
     assert (await keep(store) is not None) is kept
-
-
-async def test_a_slow_answer_has_as_long_as_the_setting_says(store_of, redis_server):
-    """With less time the store gives up, as above."""
-    store = store_of(store_timeout_s=8)
-    assert await keep(store)
-    freeze(redis_server, 1)
-    assert await keep(store)
 
 
 async def test_connections_are_bounded(store_of, redis_server):
