@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.browser.stage import address, asked, link, served, settle, shown, turn
+from tests.browser.stage import address, asked, link, pick, served, settle, shown, turn
 
 CONTROLS = [  # what is done to which control, and the parameter that follows
     *(("check", f"#layer [value='{layer}']", {"layer": layer}) for layer in ("2", "mean")),
@@ -191,6 +191,18 @@ def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking
     low, high = map(significant, served(looking, address(looking).split("?")[0] + "/wall?format=json")["limits"])
     for bar, beyond in (("#ramp", ""), ("#wall-ramp", "> ")):
         assert looking.locator(bar).get_attribute("aria-label") == f"Colour bar from {low} to {beyond}{high}"
+
+
+def test_a_long_image_is_shown_around_the_part_that_the_network_saw(page, encode):
+    pick(page, {"long.png": encode(Image.effect_noise((100, 800), 64))})
+    settle(page)
+    frame = page.locator("#map-pane").bounding_box()
+    assert frame["height"] == pytest.approx(2.5 * frame["width"], abs=1)
+    page.mouse.move(frame["x"] + 1, frame["y"] + (frame["height"] - frame["width"]) / 2 + 2)
+    assert page.locator("#readout").inner_text().startswith("Row 0, column 0: ")
+    box = page.locator("#patch").bounding_box()
+    assert box["x"] == pytest.approx(frame["x"], abs=1)
+    assert box["y"] == pytest.approx(frame["y"] + (frame["height"] - frame["width"]) / 2, abs=1)
 
 
 def test_downloads_match_the_map(looking):

@@ -121,6 +121,13 @@ def test_the_base_is_the_folder_that_has_all(folder, arguments, expected):
     assert base([argument.format(folder) for argument in arguments]) == Path(expected.format(folder))
 
 
+def test_heatmaps_beside_their_images_are_no_images(folder):
+    for name in ("b.png.png", "below/c.webp.png", "a.png.png"):
+        (folder / name).touch()
+    found = image_files(["."], stdin=io.BytesIO(), made=[Path()])
+    assert found == ["a.JPG", "a.png.png", "b.png", "below/c.webp"]
+
+
 @pytest.mark.parametrize("arguments", [["nothing"], ["*.tiff"], ["-"], []])
 def test_no_image_at_all(folder, arguments):
     with pytest.raises(FileNotFoundError):
