@@ -19,7 +19,6 @@ from vit_serve_client.command import main
 
 NAMES = {path.name for path in Path("docker/models/upstreams").iterdir()}
 JSON = {"Accept": "application/json"}
-RATE = 2.0  # requests a second to each: beside other tests, replicas that start answer no more
 
 
 class Models(NamedTuple):
@@ -98,18 +97,6 @@ def test_the_client_takes_the_address_of_a_model(models, star, tmp_path):
         (row,) = csv.DictReader(out.read_text().splitlines())
         assert (row["label"], row["model"].partition("@")[0]) == ("star", name)
         assert len([*maps.rglob("*.png")]) == 1
-
-
-def test_another_bundle_for_one_model_costs_neither_a_request(models, tmp_path):
-    other = demo_named("other", tmp_path)
-    with (
-        steady(models.port, jpeg(), RATE, "/birds/classify", ("birds", "other")) as to_birds,
-        steady(models.port, jpeg(), RATE, "/shapes/classify") as to_shapes,
-    ):
-        restart_all(models.birds, bundle=other)
-    assert to_birds.failures == to_shapes.failures == []
-    assert to_birds.answers.keys() == {"birds", "other"}
-    assert to_shapes.answers.keys() == {"shapes"}
 
 
 @pytest.mark.parametrize("program", BALANCERS)
