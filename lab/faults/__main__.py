@@ -23,7 +23,7 @@ from lab.faults.catalogue import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("unit", "golden", "integration")  # the cheapest first; browsers and containers after them
-HOMES = {"app/page": "tests/browser", "docker": "tests/docker"}  # of the tests of files that no test imports
+HOMES = {"app/page": "tests/browser", "client": "tests/unit/client", "docker": "tests/docker"}  # no test imports these
 TEST_S = 120  # of one test, its fixtures included: a test that hangs has found the fault
 RUN_S = 1800
 
