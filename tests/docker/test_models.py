@@ -11,10 +11,8 @@ import pytest
 
 from tests.support.balancers import BALANCERS, in_front_of_models, listening, nginx_file_of_list
 from tests.support.edited import demo_named
-from tests.support.pictures import jpeg
-from tests.support.replicas import Replica, replicas, restart_all
+from tests.support.replicas import Replica, replicas
 from tests.support.server import PATIENT, free_port
-from tests.support.traffic import steady
 from vit_serve_client.command import main
 
 NAMES = {path.name for path in Path("docker/models/upstreams").iterdir()}

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 CONSTRAINTS = dict(line.split("==") for line in Path("constraints.txt").read_text().split())
 PINS = {canonicalize_name(name): version for name, version in CONSTRAINTS.items()}
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.14")  # the oldest and the newest
 RUNTIMES = {  # the one package that brings ONNX Runtime, by the platform as uv calls it
     "x86_64-unknown-linux-gnu": "onnxruntime-gpu",
     "aarch64-manylinux_2_35": "onnxruntime-gpu",  # OpenVINO's wheel needs glibc 2.35: Debian 12, Ubuntu 22.04

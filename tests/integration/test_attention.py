@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.stores.id import new_id
 from model.shapes import LABELS
 from tests.support.engines import Watched
 
@@ -74,17 +73,6 @@ def test_an_empty_id_is_unknown_and_one_with_a_slash_is_another_path(client):
     assert client.get("/attention/..%2f..%2fetc").json()["type"] == "urn:vit-serve:problem:not-found"
 
 
-def test_numbers_of_evidence_have_a_label_and_a_receipt_and_others_have_not(client, link):
-    attention, evidence = (
-        client.get(link, params={"format": "json", "method": method}).json() for method in ("class_token", "evidence")
-    )
-    assert not {"label", "index", "against", "receipt"} & attention.keys()
-    assert (evidence["label"], evidence["index"]) == ("star", LABELS.index("star"))
-    assert (evidence["layer"], evidence["head"]) == ("sum", "sum")
-    assert evidence["sum"] == pytest.approx(evidence["receipt"]["patches"], rel=1e-4)
-    assert evidence["class_token_mass"] == pytest.approx(evidence["receipt"]["prefix"], rel=1e-4)
-
-
 OUT_OF_RANGE = {
     "": "layer=99 layer=x head=4 head=-1 method=magic alpha=2 alpha=nan colormap=jet format=gif scale=log threshold=0 "
     "threshold=1 threshold=nan",
@@ -138,14 +126,6 @@ def test_numbers_say_what_the_usual_colours_cut_off(client, link, call):
     assert said["beyond"] == (values > np.float32(high)).sum() > 0
 
 
-@pytest.mark.parametrize("path", ["", "/verify"])
-def test_a_value_that_is_no_image_of_this_model_is_unknown(client, path):
-    id, services = new_id(), client.app.state.services
-    client.portal.call(services.explainer.store.keep, id, bytes(100_000))
-    answer = client.request("POST" if path[:2] in ("/v", "/c") else "GET", f"/attention/{id}{path}")
-    assert (answer.status_code, answer.json()["type"]) == (404, "urn:vit-serve:problem:unknown-attention")
-
-
 @pytest.fixture
 def watched(client, monkeypatch) -> Watched:
     """The engine. What it ran before is forgotten."""
@@ -196,19 +176,6 @@ def test_attention_is_true_false_or_now(client, star):
         assert ("id" in result) == kept, text
 
 
-@pytest.mark.parametrize("path", ["", "/wall"])
-def test_a_client_that_has_the_picture_needs_no_maps(client, star, watched, path):
-    link = classify(client, star)
-    etag = client.get(link + path).headers["etag"]
-    services = client.app.state.services
-    (of_maps,) = [key for key in services.explainer.store._values if key.startswith(link[-22:] + "/")]
-    del services.explainer.store._values[of_maps]
-    runs = len(watched.runs)
-    assert client.get(link + path, headers={"if-none-match": etag}).status_code == 304
-    assert len(watched.runs) == runs
-    assert client.get(link + path).headers["etag"] == etag
-
-
 @pytest.mark.parametrize(
     ("asked", "label", "against"),
     [
@@ -226,28 +193,6 @@ def test_any_label_has_evidence_that_adds_up(client, link, asked, label, against
     assert sum(parts) == pytest.approx(logit, abs=1e-9)
     assert abs(answer["receipt"]["rounding"]) <= 1e-3 * max(1, *map(abs, parts))
     assert answer["sum"] == pytest.approx(answer["receipt"]["patches"], rel=1e-4, abs=1e-5)
-
-
-def test_a_full_service_draws_what_it_has_and_makes_other_maps_later(client, star):
-    seen, unseen = classify(client, star), classify(client, star)
-    assert client.get(seen).status_code == 200
-    admission = client.app.state.services.admission
-    with admission.admit(admission._max_images):
-        assert client.get(f"{seen}/wall").status_code == 200
-        full = client.get(unseen)
-    assert (full.status_code, full.json()["type"]) == (503, "urn:vit-serve:problem:overloaded")
-    assert int(full.headers["retry-after"]) >= 1
-    assert client.get(unseen).status_code == 200
-
-
-def test_the_deadline_of_a_first_look_holds_and_the_next_one_finds_the_maps(client, star, watched):
-    link, go_on = classify(client, star), Event()
-    watched.before = lambda graph, images: go_on.wait()
-    late = client.get(link, headers={"X-Request-Timeout": "0.05"})
-    assert (late.status_code, late.json()["type"]) == (503, "urn:vit-serve:problem:deadline-exceeded")
-    go_on.set()
-    assert client.get(link).status_code == 200
-    assert watched.runs == [("classify", 1), ("explain", 1)]
 
 
 def test_maps_that_are_being_made_are_finished_when_the_service_stops(serve, star):

@@ -23,9 +23,3 @@ def test_a_picture_is_the_file_of_the_bundle(client, kind):
     stored = (DEMO_BUNDLE / "inspect" / f"distance.{kind}").read_bytes()
     sent = client.get("/model/inspect/distance", params={"format": kind}).content
     assert sent.removesuffix(b"\n") == stored
-
-
-def test_a_bundle_may_have_no_pictures(serve, bundle_with, oblong_bundle):
-    with serve(bundle=bundle_with(oblong_bundle, inspect={}), max_batch=1) as client:
-        assert client.get("/model/inspect").json() == {"pictures": []}
-        assert client.get("/model/inspect/filters").json()["detail"] == "The pictures of this model are: none."

@@ -7,7 +7,6 @@ import re
 import threading
 import time
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -22,7 +21,6 @@ from vit_serve_client.client import Client, NotTheService
 from vit_serve_client.command import main
 from vit_serve_client.mirror import Mirror
 from vit_serve_client.output import Output
-from vit_serve_client.vectors import Vectors
 
 HTML = b"<html>Please log in</html>"
 
@@ -192,20 +190,6 @@ def test_labels_and_embeddings_as_parquet(service, images, tmp_path):
     out.unlink()
     with pytest.raises(SystemExit, match=r"vectors.parquet has other images than the output: give another --out"):
         main(command)
-
-
-def test_without_locks_embeddings_of_two_runs_are_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("vit_serve_client.lock.fcntl", None)
-    path = tmp_path / "vectors.parquet"
-    with closing(Vectors(path, length=2)) as one, closing(Vectors(path, length=2)) as other:
-        for vectors in (one, other):
-            vectors.begin([])
-        one.write("a.png", [1.0, 1.0])
-        with pytest.raises(GivenUp, match=r"another run wrote .*vectors\.parquet\.part too"):
-            other.write("b.png", [2.0, 2.0])
-        with pytest.raises(FileNotFoundError):
-            one.finish(["a.png"])
-    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_fault_of_the_service_is_not_recorded_and_the_image_is_sent_again(service, images, capsys):
