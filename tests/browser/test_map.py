@@ -258,17 +258,3 @@ def test_arrows_step_through_layers_and_heads(looking):
     assert looking.input_value("#layer :checked") == "5"
     looking.keyboard.press("?")
     assert looking.locator("#help").is_visible()
-
-
-@pytest.mark.parametrize(("control", "key", "changed"), [
-    ("[name=layer]:checked", "ArrowRight", {"layer": "mean"}),
-    ("[name=method]:checked", "ArrowDown", {"method": "positive_evidence"}),
-])  # fmt: skip
-def test_a_control_that_tab_led_to_keeps_its_arrows(looking, control, key, changed):
-    before = asked(looking)
-    for _ in range(40):
-        looking.keyboard.press("Tab")
-        if looking.evaluate("(control) => document.activeElement.matches(control)", control):
-            break
-    looking.keyboard.press(key)
-    assert {name: value for name, value in asked(looking).items() if before.get(name) != value} == changed

@@ -166,23 +166,3 @@ def test_everything_to_use_or_to_see_has_a_name(looking):
         e.querySelector("img")?.alt || "").trim() && e.alt !== "").map((e) => e.outerHTML)"""
     controls = looking.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]")
     assert controls.evaluate_all(nameless) == []
-
-
-def test_a_word_of_the_field_explains_itself_to_pointer_and_keys(looking):
-    def explained(word) -> bool:
-        return word.evaluate("(word) => getComputedStyle(word, '::after').content.includes(word.dataset.means)")
-
-    words = looking.locator("dfn")
-    assert {word.lower() for word in words.all_text_contents()} >= {"evidence", "logit", "layer", "head"}
-    assert all(word.get_attribute("aria-description") == word.get_attribute("data-means") for word in words.all())
-    layer = looking.locator("#layer dfn")
-    assert not explained(layer)
-    layer.hover()
-    assert explained(layer)
-    looking.mouse.move(0, 0)
-    layer.focus()
-    assert explained(layer)
-    looking.keyboard.press("Escape")
-    assert not explained(layer)
-    looking.hover("[value=rollout]")
-    assert "through all layers" in looking.locator("#meaning .shown").inner_text()

@@ -19,7 +19,6 @@ from app.bundle import load_bundle
 from app.door.keys import read_keys
 from app.settings import Settings
 from app.stores.redis import RedisStore
-from tests.docker.conftest import COMPONENTS
 from tests.support.manifests import FOLDER, Resources, container, pod, validate
 from tests.support.pages import block
 from tests.support.server import Server, free_port, started
@@ -53,12 +52,6 @@ def mount(found: dict[str, Any], name: str) -> str:
 def volume(resources: Resources, name: str) -> dict[str, Any]:
     (given,) = (volume for volume in pod(resources)["volumes"] if volume["name"] == name)
     return {key: value for key, value in given.items() if key != "name"}
-
-
-def test_the_page_names_every_component_and_every_folder_has_its_place():
-    assert set(COMPONENTS) | {"gpu", "base", "monitoring", "keda"} == set(re.findall(r"`\.\./([\w-]+)`", PAGE))
-    others = {"site", "kserve", "canary", "models"}
-    assert {path.name for path in FOLDER.iterdir()} == {"gpu", "base", "monitoring", "keda", *COMPONENTS, *others}
 
 
 def test_what_the_commands_name_is_there():
