@@ -28,14 +28,13 @@ class Image:
         self.starts = [*config["Entrypoint"], *config["Cmd"]]
         self._root = root
 
-    def command(self, *command: str, port: int = 0, bundle: Path | None = None) -> list[str]:
+    def command(self, *command: str, port: int = 0) -> list[str]:
         """Run a command as its user and with its environment, in mounts of its own that end with it."""
         root, user, folder = self._root, self.config["User"], self.config["WorkingDir"]
         steps = [
             f"mount --bind {root} {root}",
             f"mount --rbind /dev {root}/dev",
             f"mount -t proc proc {root}/proc",
-            *([f"mount --bind {bundle} {root}/bundle"] if bundle else []),
             f"mount -o remount,bind,ro {root}",
             f'exec chroot --userspec={user} {root} env -i "$@"',
         ]

@@ -17,7 +17,6 @@ from app.stores.breaker import FAILURES
 from app.stores.id import new_id
 from app.stores.redis import CONNECTIONS, RedisStore
 from app.telemetry.metrics import Metrics
-from tests.support.redis_server import RedisServer
 from tests.support.server import free_port
 
 MODEL = "5:" + "ab" * 32
@@ -210,12 +209,6 @@ async def test_tls_with_a_private_authority(store_of, tls_port, authority, metri
     assert await keep(store_of(store=f"{address}?ssl_ca_certs=missing.pem", store_timeout_s=5)) is None
     assert caplog.messages[-1].endswith("fails: FileNotFoundError")
     assert failures(metrics) == {("put", "no-connection"): 4}
-
-
-def freeze(server: RedisServer, seconds: float) -> None:
-    """It answers after so many seconds."""
-    server.freeze()
-    asyncio.get_running_loop().call_later(seconds, server.thaw)
 
 
 async def test_connections_are_bounded(store_of, redis_server):
