@@ -63,6 +63,13 @@ def test_what_the_commands_name_is_there():
         assert "--build-arg" not in options or f"\nARG {options['--build-arg'].partition('=')[0]}" in DOCKERFILE
 
 
+def test_a_label_lets_a_namespace_in(site):
+    labels = [words[-1].split("=") for words in commands("kubectl label namespace")]
+    rules = site()["NetworkPolicy", "vit-serve"]["spec"]["ingress"]
+    allowed = [rule["from"][0]["namespaceSelector"]["matchLabels"] for rule in rules]
+    assert [{name: value} for name, value in labels] == allowed
+
+
 def test_the_pod_that_fills_a_volume_writes_where_the_service_reads_and_may_do_no_more(site):
     validate(FILLER)
     (filler,) = FILLER["spec"]["containers"]

@@ -75,7 +75,9 @@ def test_what_one_resource_says_of_another_is_so(resources):
             assert spec["scaleTargetRef"]["name"] in deployments
         elif kind == "ServiceMonitor":
             wanted = spec["selector"]["matchLabels"].items()
-            for service in (one for one in services.values() if wanted <= one["metadata"].get("labels", {}).items()):
+            asked = [one for one in services.values() if wanted <= one["metadata"].get("labels", {}).items()]
+            assert asked
+            for service in asked:
                 assert spec["endpoints"][0]["port"] in [port["name"] for port in service["spec"]["ports"]]
         elif kind == "Ingress":
             for backend in (path["backend"]["service"] for path in spec["rules"][0]["http"]["paths"]):
@@ -106,6 +108,9 @@ def test_a_replica_has_known_settings_and_probes_that_the_service_answers_and_ti
     given = variables(replica)
     known = {f"VIT_{name.upper()}" for name in Settings.model_fields} | {"OTEL_EXPORTER_OTLP_ENDPOINT"}
     assert given.keys() <= known
+    of_node = [name for name, value in given.items() if "limits.cpu" in str(value)]  # without a limit, the node's cores
+    assert of_node == []
+    assert str(given["VIT_MODEL_THREADS"]).count("requests.cpu") == 1
     probes = {kind: replica[f"{kind}Probe"] for kind in ("startup", "readiness", "liveness")}
     assert [client.get(probe["httpGet"]["path"]).status_code for probe in probes.values()] == 3 * [200]
     ports = {port["name"]: port["containerPort"] for port in replica["ports"]}
@@ -116,6 +121,13 @@ def test_a_replica_has_known_settings_and_probes_that_the_service_answers_and_ti
     assert ready["periodSeconds"] * ready["failureThreshold"] + ready["timeoutSeconds"] < delay
     caches = {mount["mountPath"] for mount in replica["volumeMounts"]}  # of compiled kernels
     assert set(re.findall(r"CUDA_CACHE_PATH=(/\S+)/", Path("Dockerfile").read_text())) <= caches
+
+
+def test_the_ingress_has_the_limits_of_the_service(site):
+    annotations = site("ingress")["Ingress", "vit-serve"]["metadata"]["annotations"]
+    said = {name.partition("/")[2]: value for name, value in annotations.items()}
+    assert said["proxy-body-size"] == f"{Settings().max_upload_bytes // 2**20}m"
+    assert float(said["proxy-read-timeout"]) > Settings().request_timeout_s
 
 
 def test_the_site_is_the_base_until_its_values_are_changed_and_every_value_arrives(site, folder):

@@ -96,6 +96,16 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     assert abs(receipt["rounding"]) > 1e-5 * abs(receipt["logit"])  # of int8: it is shown
 
 
+def test_the_order_of_numbered_folders_is_never_calibrated(images, export, tmp_path):
+    """Folders 1 to 6 of seven classes count from 0 or from 1. Here it is from 1, and one image in four is right."""
+    (tmp_path / "images").mkdir()
+    for number, label in enumerate("abcdef", 1):
+        (tmp_path / "images" / str(number)).symlink_to(images / label)
+    with pytest.raises(SystemExit, match=r"^not exported: the folders are numbers"):
+        export(tmp_path / "out", "--pictures", tmp_path / "images", "--calibrate")
+    assert not (tmp_path / "out").exists()
+
+
 def test_without_calibrate_it_is_measured_and_not_applied(images, export, already_traced, tmp_path, capsys):
     export(tmp_path / "out", "--pictures", images)
     manifest = load_bundle(tmp_path / "out").manifest

@@ -157,6 +157,11 @@ async def test_a_refusal_is_logged_once_and_counted_each_time(store, redis_serve
     assert caplog.messages == [f"Redis at {redis_server.url.removeprefix('unix://')} fails: NOAUTH"]
 
 
+async def test_a_place_without_a_redis_is_named_without_the_password(store_of, caplog):
+    assert await keep(store_of(store="redis://:secret@127.0.0.1:1", store_timeout_s=5)) is None
+    assert caplog.messages == ["Redis at 127.0.0.1:1 fails: ConnectionRefusedError"]
+
+
 async def test_connections_that_fail_to_close_cost_neither_a_classification_nor_the_end(
     store, redis_server, monkeypatch
 ):

@@ -34,3 +34,14 @@ def test_the_lens_ends_at_the_answer(classified, report):
     assert scores.shape == (LAYERS, 5)
     assert scores[-1, 0] == pytest.approx(classified["predictions"][0]["score"], abs=1e-4)
     assert scores[0, 0] < scores[-1, 0]
+
+
+def test_a_report_on_another_class(client, classified, report):
+    name, index = (classified["predictions"][1][field] for field in ("label", "index"))
+    by_name, by_index = (
+        client.get(f"{classified['attention']}/report?label={label}").json() for label in (name, index)
+    )
+    assert by_name == by_index
+    assert (by_name["label"], by_name["index"]) == (name, index)
+    assert by_name["heads"]["entropy"] == report["heads"]["entropy"]
+    assert by_name["heads"]["contribution"] != report["heads"]["contribution"]

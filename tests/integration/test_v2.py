@@ -152,6 +152,12 @@ def test_an_invalid_request_is_refused_with_the_reason_before_the_model_runs(cli
     assert classified(client) == before
 
 
+def test_kserves_own_client_repeats_the_name_of_the_model(client):
+    """kserve 0.21.0, InferRequest.to_rest; with the version, as Triton's messages of gRPC."""
+    request = head(PIXELS[:1], id="1", model_name="shapes", model_version="")
+    assert client.post("/v2/models/shapes/infer", json=request).status_code == 200
+
+
 def classified(client) -> list[str]:
     """How many images, as the metrics have it."""
     return [line for line in client.get("/metrics").text.splitlines() if line.startswith(CLASSIFIED)]
@@ -161,3 +167,10 @@ def test_maps_that_are_not_kept_have_no_id(client, monkeypatch):
     monkeypatch.setattr(client.app.state.services.explainer.store, "keep", AsyncMock(return_value=False))
     answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:2], parameters={"attention": True}))
     assert answer.json()["parameters"] == {"ids": ","}
+
+
+def test_a_model_of_the_hub_has_a_name_without_a_slash(serve, bundle_with):
+    with serve(bundle=bundle_with(name="org/shapes")) as client:
+        assert client.get("/model").json()["name"] == "org/shapes"
+        answer = client.post("/v2/models/org--shapes/infer", json=head(PIXELS[:1]))
+        assert (answer.status_code, answer.json()["model_name"]) == (200, "org--shapes")

@@ -106,6 +106,11 @@ def test_pages_of_allowed_origins_read_answers_and_refusals_and_send_any_header(
     assert preflight.headers["access-control-allow-headers"] == "authorization, x-anything"
 
 
+def test_the_largest_header_that_is_allowed(server):
+    assert ask(server, message("GET /livez", *["X: y"] * 98)).status == 200
+    assert ask(server, message("GET /livez", "X: " + "x" * 15_000)).status == 200
+
+
 LARGE = 33 * 2**20
 REFUSED = {
     "a body with too much": (post(bytes(32 * 2**20 + 1)), 413),

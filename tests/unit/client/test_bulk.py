@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from threading import Event
 
@@ -21,6 +22,7 @@ from vit_serve_client.client import Client, NotTheService
 from vit_serve_client.command import main
 from vit_serve_client.mirror import Mirror
 from vit_serve_client.output import Output
+from vit_serve_client.vectors import Vectors
 
 HTML = b"<html>Please log in</html>"
 
@@ -141,6 +143,21 @@ def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_p
     assert sent == [("/classify", [b"4.png", b"5.png"])]
 
 
+def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_it(service, images, tmp_path):
+    with pytest.raises(SystemExit, match="--least-familiar is for models that know their images"):
+        run(service, images, "--least-familiar", "2", "x")
+    service.model["manifest"]["familiarity"] = {"pictures": 9}
+    service.answers["/model"] = as_json(service.model)
+
+    def outcome(image):
+        known = {"familiarity": abs(int(image[:1]) - 4.2) / 10}
+        return {"error": problem(422) | known} if image == b"4.png" else service.result(image) | known
+
+    service.answers["/classify"] = outcome
+    assert run(service, images, "--least-familiar", "2", str(tmp_path / "odd"))[0] == 1
+    assert {path.name for path in (tmp_path / "odd").iterdir()} == {"4.png", "5.png"}
+
+
 def test_the_service_is_asked_to_refuse_unfamiliar_images_where_the_command_says_so(service, images, tmp_path):
     service.model["manifest"]["familiarity"] = {"pictures": 9}
     service.answers["/model"] = as_json(service.model)
@@ -192,6 +209,15 @@ def test_labels_and_embeddings_as_parquet(service, images, tmp_path):
         main(command)
 
 
+def test_two_runs_at_once_do_not_write_one_file_of_embeddings(service, images, tmp_path):
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "vectors.parquet"
+    with closing(Vectors(path, length=2)) as other:
+        other.begin([])
+        with pytest.raises(SystemExit, match="another run is writing it"):
+            run(service, images, "--embeddings", str(path))
+
+
 def test_a_fault_of_the_service_is_not_recorded_and_the_image_is_sent_again(service, images, capsys):
     fails = {"error": problem(500, "internal-server-error")}
     service.answers["/classify"] = lambda image: fails if image == b"3.png" else service.result(image)
@@ -216,6 +242,16 @@ def test_an_image_that_a_proxy_refuses_is_named_and_sent_again_by_the_next_run(s
     assert "something else: Too large" in capsys.readouterr().err
     service.too_large = 2**40
     assert run(service, images)[0] == 0
+
+
+def test_a_firewall_that_refuses_one_image_of_many_ends_no_run(service, images):
+    each = service.each
+
+    def refusing(outcome, images):
+        return (403, {}, HTML) if b"3.png" in images else each(outcome, images)
+
+    service.each = refusing
+    assert run(service, images) == (1, {name: name for name in named(images) if name != "3.png"})
 
 
 @pytest.mark.parametrize(
