@@ -108,9 +108,8 @@ def test_a_replica_has_known_settings_and_probes_that_the_service_answers_and_ti
     given = variables(replica)
     known = {f"VIT_{name.upper()}" for name in Settings.model_fields} | {"OTEL_EXPORTER_OTLP_ENDPOINT"}
     assert given.keys() <= known
-    of_node = [name for name, value in given.items() if "limits.cpu" in str(value)]  # without a limit, the node's cores
-    assert of_node == []
-    assert str(given["VIT_MODEL_THREADS"]).count("requests.cpu") == 1
+    assert "requests.cpu" in str(given["VIT_MODEL_THREADS"])
+    assert "limits.cpu" not in str(given)  # which would be the cores of the node
     probes = {kind: replica[f"{kind}Probe"] for kind in ("startup", "readiness", "liveness")}
     assert [client.get(probe["httpGet"]["path"]).status_code for probe in probes.values()] == 3 * [200]
     ports = {port["name"]: port["containerPort"] for port in replica["ports"]}
