@@ -23,11 +23,8 @@ from lab.faults.catalogue import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("unit", "golden", "integration")  # the cheapest first; browsers and containers after them
-HOMES = {
-    "app/page": "tests/browser",
-    "client": "tests/unit/client",
-    "docker": "tests/docker",
-}  # where no test imports it
+# Where tests of files are that no test imports by this path:
+HOMES = {"app/page": "tests/browser", "client": "tests/unit/client", "docker": "tests/docker"}
 TEST_S = 120  # of one test, its fixtures included: a test that hangs has found the fault
 RUN_S = 1800
 
