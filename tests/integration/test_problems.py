@@ -45,11 +45,21 @@ def test_a_method_that_a_path_does_not_take_gets_all_that_it_takes(client, metho
     assert (response.status_code, response.headers["allow"]) == (405, allowed)
 
 
-@pytest.mark.parametrize("path", ["/classify/", "//classify"])
-def test_a_path_with_a_slash_too_many_is_named_without_it_and_not_redirected(client, star, path):
+@pytest.mark.parametrize(
+    ("method", "path", "meant"),
+    [
+        ("POST", "/classify/", "/classify"),
+        ("POST", "//classify", "/classify"),
+        ("GET", "/classify/", "/classify"),
+        ("GET", "/attention/an-id/", "/attention/{id}"),
+        ("GET", "/docs/", "/docs"),
+    ],
+)
+def test_a_path_with_a_slash_too_many_is_named_without_it_and_not_redirected(client, star, method, path, meant):
     address = f"http://testserver{path}"  # not a path alone, which may not begin with //
-    answer = client.post(address, content=star, follow_redirects=False)
-    assert (answer.status_code, "is /classify meant" in answer.json()["detail"]) == (404, True)
+    answer = client.request(method, address, content=star if method == "POST" else None, follow_redirects=False)
+    said = f"There is nothing at this path: is {meant} meant, without the extra /?"
+    assert (answer.status_code, answer.json()["detail"]) == (404, said)
 
 
 def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):

@@ -76,6 +76,7 @@ BROKEN = {
     "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
     "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
     "101 fields": (message("GET /livez", *["X: y"] * 100), 431),
+    "a name of 64 KiB": (message("GET /livez", "x" * 2**16 + ": y"), 431),
     "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
     "a trailer of a megabyte": (chunked(b"hello", last=b"0\r\nX: " + b"x" * 2**20 + b"\r\n\r\n"), 431),
     "a tunnel": (message("CONNECT example.com:443"), 400),
