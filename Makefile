@@ -12,7 +12,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
-TARGETS := help serve setup export fit test quick lint check format batch bench bench-servers faults catalogue fuzz loadgen wire schema \
+TARGETS := help serve setup export fit test test-page test-deploy quick lint check format batch bench bench-servers faults catalogue fuzz loadgen wire schema \
 	overload rolling soak parity study real image lock demo
 .PHONY: $(TARGETS)
 
@@ -32,11 +32,19 @@ serve: $(VENV)/.$(if $(filter cuda,$(DEVICE)),cuda,serve)  ## [BUNDLE=folder] [P
 
 setup: $(VENV)/.dev  ## install everything a developer needs into .venv
 
-test: $(VENV)/.dev  ## [TESTS_MAY_SKIP=no] [CONTAINERS=script]: install everything a developer needs and run all tests
-	$(BIN)/python -m pytest -n auto --dist worksteal
+PYTEST = $(BIN)/python -m pytest -n auto --dist worksteal
+
+test: $(VENV)/.dev  ## [TESTS_MAY_SKIP=no]: install everything a developer needs and test the programs: every folder but two
+	$(PYTEST) --ignore tests/browser --ignore tests/docker
+
+test-page: $(VENV)/.dev  ## [TESTS_MAY_SKIP=no]: test the page in Chromium
+	$(PYTEST) tests/browser
+
+test-deploy: $(VENV)/.dev  ## [TESTS_MAY_SKIP=no] [CONTAINERS=script]: test the image, Kubernetes, and replicas behind nginx and HAProxy
+	$(PYTEST) tests/docker
 
 quick: $(VENV)/.dev  ## run the unit tests that export nothing, train nothing and start no program: within a minute
-	QUICK=yes $(BIN)/python -m pytest -n auto --dist worksteal -W ignore::pytest.PytestUnraisableExceptionWarning \
+	QUICK=yes $(PYTEST) -W ignore::pytest.PytestUnraisableExceptionWarning \
 		tests/unit tests/test_architecture.py  # a test that is skipped halfway leaves sockets open
 
 needs = $(if $(filter $(1),$(MAKECMDGOALS)),$(foreach name,$(2),$(if $($(name)),,$(error make $(1) needs $(name)=; `make help` lists what it takes))))

@@ -23,6 +23,8 @@ from lab.faults.catalogue import FAULTS, Fault
 
 ROOT = Path(__file__).parents[2]
 KINDS = ("unit", "golden", "integration")  # the cheapest first; browsers and containers after them
+# Where tests of files are that no test imports by this path:
+HOMES = {"app/page": "tests/browser", "client": "tests/unit/client", "docker": "tests/docker"}
 TEST_S = 120  # of one test, its fixtures included: a test that hangs has found the fault
 RUN_S = 1800
 
@@ -81,11 +83,13 @@ def seeded(fault: Fault, text: str) -> str:
 
 
 def tests_for(fault: Fault, tree: Path) -> list[list[str]]:
-    """The test files that are named like the fault's module, then those that name it, and all others; of each the
-    cheapest kind first.
+    """The test files that are named like the fault's module, then those that name it or lie where its tests do, and all
+    others; of each the cheapest kind first.
     """
     module = Path(fault.file).with_suffix("")
     name = re.compile(rf"\b{'.'.join(module.parts)}\b|from {'.'.join(module.parts[:-1])} import .*\b{module.name}\b")
+
+    home = next((home for folder, home in HOMES.items() if module.is_relative_to(folder)), "tests/unit/nowhere")
 
     def cost(test: Path) -> int:
         kind = test.relative_to(tree / "tests").parts[0]
@@ -96,9 +100,10 @@ def tests_for(fault: Fault, tree: Path) -> list[list[str]]:
     others: list[str] = []
     for test in sorted(sorted(tree.glob("tests/**/test_*.py")), key=cost):
         if test.name != "test_faults.py":  # which fails with every fault
+            path = test.relative_to(tree)
             named = test.name.startswith(f"test_{module.name}")
-            where = alike if named else near if name.search(test.read_text()) else others
-            where.append(str(test.relative_to(tree)))
+            where = alike if named else near if path.is_relative_to(home) or name.search(test.read_text()) else others
+            where.append(str(path))
     return [alike + near, others]
 
 

@@ -1,4 +1,4 @@
-"""Faults that a person could make, all over app/, model/ and export/. The tests have to find each of them.
+"""Faults that a person could make, all over the project. The tests have to find each of them.
 
 They were chosen before it was known whether the tests do.
 """
@@ -41,6 +41,29 @@ FAULTS = {
     ),
     "page-policy": Fault(  # The page's policy allows scripts in the page.
         "app/api/routes/page.py", "script-src 'self';", "script-src 'self' 'unsafe-inline';"
+    ),
+    "etag-of-any": Fault(  # A client that has a map as JSON is told that it has the PNG too.
+        "app/api/conditional.py", "repr((*recipe, kind))", "repr(recipe)"
+    ),
+    "drawings-kept": Fault(  # What was drawn keeps its place among the drawings in work.
+        "app/api/drawings.py", "        drawing.add_done_callback(lambda _: self._places.release())\n", ""
+    ),
+    "least-ignored": Fault(  # A request's own least familiarity is ignored.
+        "app/api/familiar.py",
+        "return settings.least_familiarity if self.least_familiarity is None else self.least_familiarity",
+        "return settings.least_familiarity",
+    ),
+    # The page
+    "older-map": Fault(  # Of two maps the one that arrives last is shown, and not the one that was asked for last.
+        "app/page/latest.js", "    this.cancel();\n    const { signal }", "    const { signal }"
+    ),
+    "label-by-index": Fault(  # A label that is a number is asked for by the index that another one's text is.
+        "app/page/classes.js",
+        "return this.#byLabel.has(String(index)) ? this.#labels[index] : String(index);",
+        "return String(index);",
+    ),
+    "long-image": Fault(  # The pointer reads patches of a long image where they are not.
+        "app/page/view.js", "(from + to - length) / 2", "from"
     ),
     # Images
     "pixel-bound": Fault(  # There is no upper bound for pixels.
@@ -112,6 +135,18 @@ FAULTS = {
         "max(after_s, random.uniform(0.5, 1) * wait_s)",
         "random.uniform(0.5, 1) * wait_s",
     ),
+    "busy-recorded": Fault(  # An image for which the service was too busy is recorded as one that cannot be used.
+        "client/vit_serve_client/bulk.py", "if result.error and result.error.status in TEMPORARY:", "if False:"
+    ),
+    "half-an-image": Fault(  # An image of which a run wrote some labels before it was killed is not sent again.
+        "client/vit_serve_client/output.py", "self._entries[-1].labels < labels", "self._entries[-1].labels < 1"
+    ),
+    "formulas": Fault(  # A spreadsheet runs a label that begins with @.
+        "client/vit_serve_client/rows.py", "[=+\\-@", "[=+\\-"
+    ),
+    "heatmaps-sent": Fault(  # The second run classifies the heatmaps that the first has put beside the images.
+        "client/vit_serve_client/files.py", "return home in folders and image", "return False and image"
+    ),
     "batch-bound": Fault(  # VIT_MAX_BATCH has no upper bound.
         "app/settings.py", "Field(ge=0, le=512)", "Field(ge=0)"
     ),
@@ -181,5 +216,23 @@ FAULTS = {
     ),
     "smoothed-bias": Fault(  # Smoothing for int8 forgets the bias of the norm.
         "export/smoothing.py", "        norm.bias.div_(factors)\n", "        pass\n"
+    ),
+    # A deployment
+    "cover-repeated": Fault(  # nginx hands long work on to the next replica when one has failed under it.
+        "docker/nginx.conf", "/(verify|cover)$ {", "/(verify)$ {"
+    ),
+    "metrics-outside": Fault(  # HAProxy lets everybody read metrics at /%6detrics.
+        "docker/haproxy.cfg", "status 404 if { path,url_dec -m", "status 404 if { path -m"
+    ),
+    "value-lost": Fault(  # The most replicas of the site's values arrive as the least.
+        "docker/kubernetes/site/kustomization.yaml", "[spec.maxReplicaCount]", "[spec.minReplicaCount]"
+    ),
+    "no-endpoints": Fault(  # The Service of Kubernetes finds no pod.
+        "docker/kubernetes/base/service.yaml",
+        "selector: { app.kubernetes.io/name: vit-serve }",
+        "selector: { app.kubernetes.io/name: vit }",
+    ),
+    "alert-silent": Fault(  # No alert tells that Redis is not asked any more.
+        "docker/kubernetes/monitoring/alerts.yaml", "vit_store_breaker_open == 1", "vit_store_breaker_open > 1"
     ),
 }

@@ -1,4 +1,4 @@
-"""The map and what changes it: controls, the wall, the pointer, downloads."""
+"""The map and what changes it: controls, keys, the wall, the pointer, downloads."""
 
 import json
 from io import BytesIO
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.browser.stage import PHONE, address, asked, link, pick, served, settle, shown, turn
+from tests.browser.stage import address, asked, link, pick, served, settle, shown, turn
 
 CONTROLS = [  # what is done to which control, and the parameter that follows
     *(("check", f"#layer [value='{layer}']", {"layer": layer}) for layer in ("2", "mean")),
@@ -22,32 +22,28 @@ CONTROLS = [  # what is done to which control, and the parameter that follows
     ("uncheck", "[name=overlay]", {"overlay": "false"}),
     *(("check", f"[value={method}]", {"method": method}) for method in ("rollout", "evidence", "positive_evidence")),
 ]
+WAYS = [
+    *("[data-sample=star]", ".queue .named button", ".labels button", "[value=rollout]", "#layer input"),
+    *("#layer [value=mean]", "[name=label]", "#tab-inside", "#wall button"),
+]
+
+
+def significant(value: float) -> str:
+    """Three significant digits, in the format of the page."""
+    if abs(value) < 1e-4:
+        mantissa, exponent = f"{value:.2e}".split("e")
+        return f"{mantissa}e−{abs(int(exponent))}"
+    return f"{value:#.3g}".rstrip(".")
 
 
 def test_it_opens_on_the_evidence_for_the_top_label(looking):
     assert asked(looking)["method"] == "evidence"
-    assert looking.locator("#saying").inner_text() == "Red patches speak for “star”, blue ones against it."
-    assert looking.locator("#cropped").inner_text() == "The model saw 75 % of this image. The rest was cropped away."
+    assert "75 % of this image" in looking.locator("#cropped").inner_text()
     numbers = served(looking, address(looking))
     high = significant(numbers["limits"][1])
     assert looking.locator("#ramp").inner_text().split("\n") == [f"−{high}", f"> +{high}"]
     assert numbers["beyond"] == 1
-    assert looking.locator("#beyond").inner_text() == "1 of 64 numbers lies beyond the ends of the colours."
-    assert looking.locator("#range").is_hidden()
-    looking.click("#numbers summary")
-    assert looking.locator("#range").inner_text().startswith("8 × 8 patches")
-
-
-def test_nothing_of_an_image_is_asked_for_twice(looking, visit):
-    page = visit()
-    addresses = []
-    page.on("request", lambda request: addresses.append(request.url))
-    page.evaluate("(fragment) => (location.hash = fragment)", f"{link(looking)}&tab=inside")
-    settle(page)
-    page.wait_for_load_state("networkidle")
-    assert page.locator(".labels li").count() == 5
-    numbers = [address for address in addresses if "/attention/" in address]
-    assert len(numbers) == len(set(numbers)) == 6  # map and wall as numbers and image, receipt, report
+    assert looking.locator("#beyond").inner_text().startswith("1 of 64 numbers")
 
 
 def test_maps_that_a_busy_server_refuses_are_asked_for_again(looking, visit, complaints):
@@ -67,28 +63,11 @@ def test_maps_that_a_busy_server_refuses_are_asked_for_again(looking, visit, com
     complaints.clear()
 
 
-def test_what_could_not_be_reached_can_be_asked_for_again(looking):
-    looking.route("**/attention/**", lambda route: route.abort())
-    turn(looking, "Inside")
-    looking.locator("#wall-status", has_text="The server cannot be reached").wait_for()
-    looking.keyboard.press("3")
-    again = looking.get_by_role("button", name="Try again")
-    again.wait_for()
-    looking.unroute("**/attention/**")
-    again.click()
-    looking.locator("#map").wait_for()
-    turn(looking, "Inside")
-    for part in ("#wall button", ".receipt", ".lens"):
-        looking.locator(part).first.wait_for()
-    assert again.count() == 0
-
-
 def test_a_nearly_flat_map_says_so_and_does_not_blaze(looking):
     looking.keyboard.press("3")
     looking.check("#layer [value='0']")
     settle(looking)
-    said = looking.locator("#saying").inner_text()
-    assert said == "This map is nearly flat: its largest number is 1.70 times its smallest."
+    assert looking.locator("#saying").inner_text().startswith("This map is nearly flat")
     assert asked(looking)["scale"] == "absolute"
     assert looking.locator("#ramp").inner_text().split() == ["0.00", "1.00"]
 
@@ -128,11 +107,8 @@ def test_every_layer_and_head_is_a_step_and_what_has_no_effect_is_hidden(looking
 
 
 def test_a_handle_draws_the_original_over_the_map(looking, visit):
-    handle, original = (
-        looking.get_by_role("slider", name="Draw the original over the map"),
-        looking.locator("#original-pane"),
-    )
-    assert original.is_hidden()
+    handle = looking.get_by_role("slider", name="Draw the original over the map")
+    assert looking.locator("#original-pane").is_hidden()
     box = looking.locator("#map-pane").bounding_box()
     y = box["y"] + box["height"] / 2
     looking.mouse.move(box["x"] + 18, y)
@@ -148,18 +124,8 @@ def test_a_handle_draws_the_original_over_the_map(looking, visit):
     other.locator("#original[src]").wait_for()
     assert float(other.locator("#wipe").input_value()) == drawn
     handle.focus()
-    for key in ("Shift+Tab", "Tab", "Home"):
+    for key in ("Shift+Tab", "Tab", "Home"):  # a control that Tab led to keeps its keys
         looking.keyboard.press(key)
-    assert original.is_hidden()
-
-
-def test_the_original_beside_the_map(looking):
-    looking.keyboard.press("o")
-    looking.locator("#original[src]").wait_for()
-    assert looking.evaluate("original.decode().then(() => original.naturalWidth === map.naturalWidth)")
-    boxes = [looking.locator(pane).bounding_box() for pane in ("#original-pane", "#map-pane")]
-    assert [box["width"] / box["height"] for box in boxes] == pytest.approx(2 * [320 / 240], rel=0.03)
-    looking.keyboard.press("o")
     assert looking.locator("#original-pane").is_hidden()
 
 
@@ -209,24 +175,6 @@ def test_the_pointer_reads_the_numbers_of_the_json(looking):
     assert looking.locator("#readout").inner_text().startswith("Point at a patch")
 
 
-def significant(value: float) -> str:
-    """Three significant digits, in the format of the page."""
-    if abs(value) < 1e-4:
-        mantissa, exponent = f"{value:.2e}".split("e")
-        return f"{mantissa}e−{abs(int(exponent))}"
-    return f"{value:#.3g}".rstrip(".")
-
-
-def test_a_touch_reads_them_too(visit):
-    page = visit(**PHONE)
-    page.tap("[data-sample=heart]")
-    settle(page)
-    page.locator("#map").scroll_into_view_if_needed()
-    frame = page.locator("#map").bounding_box()
-    page.touchscreen.tap(frame["x"] + frame["width"] / 2 + 2, frame["y"] + frame["height"] / 2 + 2)
-    assert page.locator("#readout").inner_text().startswith("Row 4, column 4: ")
-
-
 def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking):
     turn(looking, "Inside")
     cell = looking.get_by_role("button", name="Layer 1, head 3")
@@ -237,29 +185,9 @@ def test_a_click_on_the_wall_shows_that_head_beside_it_on_the_same_scale(looking
     near = looking.locator("#wall-part .near")
     assert near.inner_text() == "Bright patches are where head 3 looks in layer 1."
     assert near.locator("img").get_attribute("src") == looking.locator("#map").get_attribute("src")
-    box = near.locator("img").bounding_box()
-    assert 0 < box["y"] < box["y"] + box["height"] < looking.viewport_size["height"]
     low, high = map(significant, served(looking, address(looking).split("?")[0] + "/wall?format=json")["limits"])
     for bar, beyond in (("#ramp", ""), ("#wall-ramp", "> ")):
         assert looking.locator(bar).get_attribute("aria-label") == f"Colour bar from {low} to {beyond}{high}"
-    assert looking.locator("#wall-status").inner_text().endswith(" of 1536 numbers lie beyond the ends of the colours.")
-
-
-def test_on_a_phone_the_chosen_cell_of_the_wall_stays_in_view_above_its_map(visit):
-    page = visit(**PHONE)
-    page.tap("[data-sample=star]")
-    settle(page)
-    turn(page, "Inside")
-    page.get_by_role("button", name="Layer 3, head 1").wait_for()
-    page.locator("#wall").evaluate("(wall) => wall.scrollIntoView({ block: 'center' })")
-    for layer in (1, 3):
-        cell = page.get_by_role("button", name=f"Layer {layer}, head 1")
-        before = cell.bounding_box()
-        page.touchscreen.tap(before["x"] + 9, before["y"] + 9)
-        page.locator("#wall-part .near", has_text=f"head 1 looks in layer {layer}").wait_for()
-        box, near = cell.bounding_box(), page.locator("#wall-part .near").bounding_box()
-        assert 0 < box["y"] <= before["y"] + 1
-        assert box["y"] + box["height"] <= near["y"] < near["y"] + near["height"] <= 845
 
 
 def test_a_long_image_is_shown_around_the_part_that_the_network_saw(page, encode):
@@ -293,3 +221,37 @@ def test_downloads_match_the_map(looking):
     picture = Image.open(BytesIO(download("png")))
     width, height = looking.evaluate("[map.naturalWidth, map.naturalHeight]")
     assert (picture.height, picture.width > width) == (height, True)  # with a colour bar
+
+
+def test_they_work_after_each_way_of_choosing(page):
+    with page.expect_file_chooser() as chooser:
+        page.get_by_text("Choose image files").click()
+    chooser.value.set_files("app/page/samples/star.jpg")
+    for way in (None, *WAYS):
+        if way:
+            page.locator(way).first.click()
+        settle(page)
+        page.keyboard.press("Escape")  # closes a list
+        for key in ("1", "3", "ArrowUp"):
+            page.keyboard.press(key)
+        assert (asked(page)["method"], asked(page).get("layer")) == ("class_token", "4"), way
+        page.keyboard.press("1")
+        page.keyboard.press("ArrowDown")
+        assert (asked(page)["method"], asked(page).get("layer")) == ("evidence", "0"), way
+
+
+def test_arrows_step_through_layers_and_heads(looking):
+    looking.keyboard.press("3")
+    for key, expected in [
+        ("ArrowUp", ("4", "mean")),  # from the last of six layers
+        ("ArrowRight", ("4", "0")),
+        ("ArrowRight", ("4", "1")),
+        ("ArrowDown", ("5", "1")),
+        ("ArrowDown", ("5", "1")),  # there is none below
+        ("ArrowLeft", ("5", "0")),
+    ]:
+        looking.keyboard.press(key)
+        assert (asked(looking).get("layer", "5"), asked(looking)["head"]) == expected
+    assert looking.input_value("#layer :checked") == "5"
+    looking.keyboard.press("?")
+    assert looking.locator("#help").is_visible()

@@ -1,17 +1,21 @@
 """Programs that these tests need and a machine may lack."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.support.manifests import Resources, built
+from tests.support.manifests import FOLDER, Resources, built
 from tests.support.redis_server import running_redis
 
 CONTAINERS = Path(os.environ.get("CONTAINERS", ""))
+KUSTOMIZATION = (FOLDER / "site/kustomization.yaml").read_text()
+COMPONENTS = re.findall(r"^  # - \.\./(.+)$", KUSTOMIZATION, re.MULTILINE)  # that the site may have
+
+Site = Callable[..., Resources]
 
 
 @pytest.fixture(scope="session")
@@ -26,9 +30,24 @@ def need() -> Callable[[str], str]:
 
 
 @pytest.fixture
-def build(need) -> Callable[[Path], Resources]:
-    """What kubectl makes of a folder."""
-    return partial(built, need("kubectl"))
+def folder(tmp_path) -> Path:
+    """A copy of all manifests."""
+    return Path(shutil.copytree(FOLDER, tmp_path / "kubernetes"))
+
+
+@pytest.fixture
+def site(need, folder) -> Site:
+    """What kubectl makes of a folder when the site has these components: `site("keys", of="canary")`."""
+    kubectl = need("kubectl")
+
+    def made(*components: str, base: str = "../base", of: str = "site") -> Resources:
+        text = KUSTOMIZATION.replace("../base", base)
+        for name in components:
+            text = text.replace(f"  # - ../{name}\n", f"  - ../{name}\n")
+        (folder / "site/kustomization.yaml").write_text(text)
+        return built(kubectl, folder / of)
+
+    return made
 
 
 @pytest.fixture(scope="module")

@@ -28,14 +28,13 @@ class Image:
         self.starts = [*config["Entrypoint"], *config["Cmd"]]
         self._root = root
 
-    def command(self, *command: str, port: int = 0, bundle: Path | None = None) -> list[str]:
+    def command(self, *command: str, port: int = 0) -> list[str]:
         """Run a command as its user and with its environment, in mounts of its own that end with it."""
         root, user, folder = self._root, self.config["User"], self.config["WorkingDir"]
         steps = [
             f"mount --bind {root} {root}",
             f"mount --rbind /dev {root}/dev",
             f"mount -t proc proc {root}/proc",
-            *([f"mount --bind {bundle} {root}/bundle"] if bundle else []),
             f"mount -o remount,bind,ro {root}",
             f'exec chroot --userspec={user} {root} env -i "$@"',
         ]
@@ -104,17 +103,6 @@ def test_the_image_has_no_torch_no_root_and_no_compiler(image):
     )
     found = subprocess.run(image.command("python", "-c", script), check=True, capture_output=True, text=True)
     assert found.stdout.strip() == "65532 [] []"
-
-
-def test_the_image_does_not_start_with_a_damaged_bundle(image, tmp_path):
-    bundle = Path(shutil.copytree("app/demo", tmp_path / "bundle"))
-    with (bundle / "weights.bin").open("r+b") as file:
-        file.seek(1000)
-        file.write(b"\x01\x02\x03")
-    result = subprocess.run(image.command(*image.starts, bundle=bundle), capture_output=True, text=True)
-    assert result.returncode == 3, result.stderr
-    assert "weights.bin does not have the checksum" in result.stderr
-    assert "Traceback" not in result.stderr
 
 
 def test_an_image_is_made_from_a_checkpoint(containers, image, star, tmp_path):

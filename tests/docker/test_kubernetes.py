@@ -1,126 +1,192 @@
-"""The manifests agree with the service, and KServe runs the container that the Deployment runs.
+"""What kubectl makes of docker/kubernetes: a cluster takes it, and what one resource says of another is so."""
 
-test_site.py sees whether they are valid.
-"""
-
+import json
+import re
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
 
-from app.bundle import Manifest
 from app.settings import Settings
+from tests.docker.conftest import COMPONENTS, Site
+from tests.support.manifests import FOLDER, SCHEMAS, Resources, container, pod, validate
 
-FOLDER = Path("docker/kubernetes")
-NAMED = yaml.safe_load((FOLDER / "base/kustomization.yaml").read_text())["resources"]
-BASE = {
-    (found["kind"], found["metadata"]["name"]): found
-    for name in NAMED
-    for found in yaml.safe_load_all((FOLDER / "base" / name).read_text())
-}
-SPECS = {kind: found["spec"] for (kind, name), found in BASE.items() if name == "vit-serve" and "spec" in found}
-POD = SPECS["Deployment"]["template"]["spec"]
-(CONTAINER,) = POD["containers"]
-RUNTIME, SERVICE = (yaml.safe_load((FOLDER / f"kserve/{name}.yaml").read_text()) for name in ("runtime", "service"))
-PREDICTOR = SERVICE["spec"]["predictor"]
-(OF_KSERVE,) = RUNTIME["spec"]["containers"]
-
-
-def environment(container: dict[str, Any]) -> dict[str, Any]:
-    return {variable["name"]: variable.get("value", variable) for variable in container["env"]}
+MODELS = {path.name for path in (FOLDER / "models").iterdir() if path.is_dir()} - {"shared", "model"}
+OTHER = {  # than those that are shipped
+    "image": "registry.example/vit@sha256:0", "cpu": "1717m", "memory": "5151Mi", "memory-request": "3131Mi",
+    "store": "rediss://cache.example:6380/1", "store-addresses": "203.0.113.0/28", "store-port": "6380",
+    "otlp": "https://collector.example", "otlp-addresses": "198.51.100.7/32", "otlp-port": "4443",
+    "replicas-least": "4041", "replicas-most": "4044", "images-per-replica": "4099",
+    "prometheus": "http://prometheus.example", "prometheus-release": "other-release",
+    "host": "birds.example", "tls-secret": "birds-tls", "ingress-class": "traefik",
+    "bundle-image": "registry.example/birds:7", "bundle-folder": "/bundles/birds-7",
+}  # fmt: skip
 
 
-def test_every_file_is_in_use():
-    assert {file.name for file in (FOLDER / "base").iterdir()} == {*NAMED, "kustomization.yaml"}
+def of_kind(resources: Resources, kind: str) -> dict[str, dict[str, Any]]:
+    return {name: found for (of, name), found in resources.items() if of == kind}
 
 
-def test_the_gpu_overlay_patches_what_is_there_and_every_variable_is_a_setting():
-    patch = yaml.safe_load((FOLDER / "gpu/deployment.yaml").read_text())
-    (container,) = patch["spec"]["template"]["spec"]["containers"]
-    assert (patch["kind"], patch["metadata"]["name"]) in BASE
-    assert container["name"] == CONTAINER["name"]
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == 1
-    variables = environment(container).keys() | environment(CONTAINER)
-    assert {name.removeprefix("VIT_").lower() for name in variables} <= set(Settings.model_fields)
-    (mount,), (volume,) = container["volumeMounts"], patch["spec"]["template"]["spec"]["volumes"]
-    assert mount["name"] == volume["name"]
-    assert f"CUDA_CACHE_PATH={mount['mountPath']}/" in Path("Dockerfile").read_text()
+def selected(resources: Resources, labels: dict[str, str]) -> set[str]:
+    """Names of the Deployments whose pods have these labels."""
+    pods = {name: d["spec"]["template"]["metadata"]["labels"] for name, d in of_kind(resources, "Deployment").items()}
+    return {name for name, found in pods.items() if labels.items() <= found.items()}
 
 
-def test_threads_and_decoders_follow_the_cpu_request_and_not_the_node():
-    fields = {v["name"]: v["valueFrom"]["resourceFieldRef"]["resource"] for v in CONTAINER["env"] if "valueFrom" in v}
-    names = ("VIT_MODEL_THREADS", "VIT_DECODE_WORKERS")
-    assert fields == dict.fromkeys(names, "requests.cpu")
+def variables(found: dict[str, Any]) -> dict[str, Any]:
+    return {each["name"]: each.get("value", each) for each in found.get("env", [])}
 
 
-def test_probes_ask_what_the_service_answers(client):
-    probes = [CONTAINER[f"{kind}Probe"]["httpGet"] for kind in ("startup", "readiness", "liveness")]
-    assert [client.get(probe["path"]).status_code for probe in probes] == [200, 200, 200]
-    assert {probe["port"] for probe in probes} == {"http"}
-    ports = {port["name"]: port["containerPort"] for port in CONTAINER["ports"]}
-    assert ports == {"http": Settings().port, "metrics": int(environment(CONTAINER)["VIT_METRICS_PORT"])}
-    annotations = SPECS["Deployment"]["template"]["metadata"]["annotations"]
-    assert annotations["prometheus.io/port"] == str(ports["metrics"])
+@pytest.fixture(params=["base", "gpu", "site", "all of a site", "kserve", "canary", "models"])
+def resources(request, site: Site) -> Resources:
+    whole = request.param == "all of a site"
+    return site(*COMPONENTS, base="../gpu") if whole else site(of=request.param)
 
 
-def test_a_pod_has_time_to_drain():
-    drain = [float(environment(CONTAINER)[f"VIT_DRAIN_{part}_S"]) for part in ("DELAY", "TIMEOUT")]
-    assert drain == [Settings().drain_delay_s, Settings().drain_timeout_s]
-    assert POD["terminationGracePeriodSeconds"] > sum(drain)
-    readiness = CONTAINER["readinessProbe"]
-    assert readiness["periodSeconds"] * readiness["failureThreshold"] + readiness["timeoutSeconds"] < drain[0]
+def test_a_cluster_takes_every_resource(resources):
+    for resource in resources.values():
+        validate(resource)
 
 
-@pytest.mark.parametrize("name", ["vit-serve", "redis"])
-def test_a_pod_has_no_permission_that_it_does_not_need(name):
-    pod = BASE["Deployment", name]["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    assert pod["securityContext"]["runAsNonRoot"]
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert not pod["automountServiceAccountToken"]
-    assert not pod["enableServiceLinks"]  # a Service named `vit` would set VIT_PORT
-    assert container["securityContext"] == {
-        "readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
-    }  # fmt: skip
-    assert container["resources"]["limits"]["memory"]
+def test_the_schemas_of_other_projects_take_no_unknown_field():
+    """At any depth: without that, the test above finds no misspelt one."""
+    closed: list[dict[str, Any]] = []
+    json.loads(json.dumps(SCHEMAS), object_hook=lambda part: closed.append(part) or part)
+    assert closed
+    assert [part for part in closed if "properties" in part and part["additionalProperties"]] == []
 
 
-def test_everything_selects_the_same_pods():
-    labels = SPECS["Deployment"]["template"]["metadata"]["labels"]
-    assert SPECS["Service"]["selector"] == labels
-    assert SPECS["PodDisruptionBudget"]["selector"]["matchLabels"] == labels
-    assert SPECS["NetworkPolicy"]["podSelector"]["matchLabels"] == labels
-    assert SPECS["HorizontalPodAutoscaler"]["scaleTargetRef"]["name"] == "vit-serve"
+def test_what_one_resource_says_of_another_is_so(resources):
+    deployments, services = of_kind(resources, "Deployment"), of_kind(resources, "Service")
+    for (kind, name), found in resources.items():
+        spec = found.get("spec", {})
+        if kind == "Service":
+            (owner,) = selected(resources, spec["selector"])
+            ports = {port["name"] for port in container(resources, owner)["ports"]}
+            assert {port["targetPort"] for port in spec["ports"]} <= ports | {6379}
+        elif kind == "Deployment" or kind == "PodDisruptionBudget":
+            assert selected(resources, spec["selector"]["matchLabels"]) == {name}
+        elif kind == "NetworkPolicy":
+            peers = [peer for rule in spec.get("ingress", []) for peer in rule["from"] if "podSelector" in peer]
+            for selector in (spec, *peers):
+                assert selected(resources, selector["podSelector"]["matchLabels"]), name
+        elif kind in ("HorizontalPodAutoscaler", "ScaledObject"):
+            assert spec["scaleTargetRef"]["name"] in deployments
+        elif kind == "ServiceMonitor":
+            wanted = spec["selector"]["matchLabels"].items()
+            asked = [one for one in services.values() if wanted <= one["metadata"].get("labels", {}).items()]
+            assert asked
+            for service in asked:
+                assert spec["endpoints"][0]["port"] in [port["name"] for port in service["spec"]["ports"]]
+        elif kind == "Ingress":
+            for backend in (path["backend"]["service"] for path in spec["rules"][0]["http"]["paths"]):
+                ports = services[backend["name"]]["spec"]["ports"]
+                assert backend["port"]["name"] in [port["name"] for port in ports]
 
 
-def test_the_autoscaler_leaves_the_disruption_budget_something_to_disrupt():
-    assert SPECS["HorizontalPodAutoscaler"]["minReplicas"] > SPECS["PodDisruptionBudget"]["maxUnavailable"]
-    assert "replicas" not in SPECS["Deployment"]
+def test_a_pod_mounts_what_is_there_and_has_no_permission_that_it_does_not_need(resources):
+    for name in of_kind(resources, "Deployment"):
+        found = pod(resources, name)
+        volumes = {volume["name"]: volume for volume in found.get("volumes", [])}
+        for served in (*found["containers"], *found.get("initContainers", [])):
+            assert {mount["name"] for mount in served.get("volumeMounts", [])} <= volumes.keys()
+            security = {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False}
+            assert served["securityContext"] == {**security, "capabilities": {"drop": ["ALL"]}}
+        for volume in volumes.values():
+            if "configMap" in volume:
+                assert volume["configMap"]["name"] in of_kind(resources, "ConfigMap")
+        assert found["securityContext"]["runAsNonRoot"]
+        assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert not found["automountServiceAccountToken"]
+        assert not found["enableServiceLinks"]  # a Service named `vit` would set VIT_PORT
+        assert found["containers"][0]["resources"]["limits"]["memory"]
 
 
-def test_the_container_of_kserve_is_that_of_the_deployment_with_the_bundle_where_kserve_puts_it():
-    assert OF_KSERVE | {"name": CONTAINER["name"], "env": CONTAINER["env"]} == CONTAINER
-    expected = environment(CONTAINER) | {"VIT_BUNDLE": "/mnt/models"}
+def test_a_replica_has_known_settings_and_probes_that_the_service_answers_and_time_to_drain(site, client):
+    replica, found = container(resources := site(base="../gpu")), pod(resources)
+    given = variables(replica)
+    known = {f"VIT_{name.upper()}" for name in Settings.model_fields} | {"OTEL_EXPORTER_OTLP_ENDPOINT"}
+    assert given.keys() <= known
+    assert "requests.cpu" in str(given["VIT_MODEL_THREADS"])
+    assert "limits.cpu" not in str(given)  # which would be the cores of the node
+    probes = {kind: replica[f"{kind}Probe"] for kind in ("startup", "readiness", "liveness")}
+    assert [client.get(probe["httpGet"]["path"]).status_code for probe in probes.values()] == 3 * [200]
+    ports = {port["name"]: port["containerPort"] for port in replica["ports"]}
+    assert ports == {"http": Settings().port, "metrics": int(given["VIT_METRICS_PORT"])}
+    delay, drain = float(given["VIT_DRAIN_DELAY_S"]), float(given["VIT_DRAIN_TIMEOUT_S"])
+    assert found["terminationGracePeriodSeconds"] > delay + drain
+    ready = probes["readiness"]
+    assert ready["periodSeconds"] * ready["failureThreshold"] + ready["timeoutSeconds"] < delay
+    caches = {mount["mountPath"] for mount in replica["volumeMounts"]}  # of compiled kernels
+    assert set(re.findall(r"CUDA_CACHE_PATH=(/\S+)/", Path("Dockerfile").read_text())) <= caches
+
+
+def test_the_ingress_has_the_limits_of_the_service(site):
+    annotations = site("ingress")["Ingress", "vit-serve"]["metadata"]["annotations"]
+    said = {name.partition("/")[2]: value for name, value in annotations.items()}
+    assert said["proxy-body-size"] == f"{Settings().max_upload_bytes // 2**20}m"
+    assert float(said["proxy-read-timeout"]) > Settings().request_timeout_s
+
+
+def test_the_site_is_the_base_until_its_values_are_changed_and_every_value_arrives(site, folder):
+    base, shipped = site(of="base"), site()
+    del base["HorizontalPodAutoscaler", "vit-serve"]  # KEDA makes its own
+    container(base)["env"].append({"name": "OTEL_EXPORTER_OTLP_ENDPOINT", "value": None})
+    assert {name: shipped[name] for name in base} == base
+    values = folder / "site/values.yaml"
+    given = yaml.safe_load(values.read_text())
+    assert given["data"].keys() == OTHER.keys()
+    values.write_text(yaml.safe_dump(given | {"data": OTHER}))
+    made = "\n---\n".join(
+        yaml.safe_dump(resource)
+        for components in (("ingress", "bundle-image"), ("bundle-volume",))
+        for at, resource in site(*components).items()
+        if at != ("ConfigMap", "values")
+    )
+    assert [name for name, value in OTHER.items() if str(value) not in made] == []
+    assert [value for value in given["data"].values() if value and len(value) > 9 and value in made] == []
+
+
+def test_kserve_runs_the_container_of_the_deployment_with_the_bundle_where_kserve_puts_it(site):
+    kserve, served = site(of="kserve"), container(site(of="base"))
+    ((of_kserve,),) = (found["spec"]["containers"] for (kind, _), found in kserve.items() if kind.endswith("Runtime"))
+    assert of_kserve | {"name": served["name"], "env": served["env"]} == served
+    expected = variables(served) | {"VIT_BUNDLE": "/mnt/models"}
     del expected["VIT_STORE"]  # maps of the one replica are in its memory
-    assert environment(OF_KSERVE) == expected
-    assert (PREDICTOR["minReplicas"], PREDICTOR["maxReplicas"]) == (1, 1)
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [OF_KSERVE]}}
-    kubernetes_validate.validate(pod, "1.31", strict=True)
+    assert variables(of_kserve) == expected
 
 
-def test_the_pod_of_kserve_is_that_of_the_deployment_and_has_longer_than_a_request_takes():
-    same = ("automountServiceAccountToken", "enableServiceLinks", "terminationGracePeriodSeconds", "securityContext")
-    assert {name: PREDICTOR[name] for name in same} == {name: POD[name] for name in same}
-    assert PREDICTOR["timeout"] > Settings().request_timeout_s
+def test_a_canary_is_a_replica_of_the_site_with_another_bundle(site, folder):
+    whole = site(*COMPONENTS)
+    file = folder / "canary/kustomization.yaml"
+    file.write_text(re.sub(r"# (?=env:|initContainers:)", "", file.read_text()))  # as its comments say
+    ((name, canary),) = site(*COMPONENTS, of="canary").items()  # nothing else is applied or deleted with it
+    assert (name, canary["spec"]["replicas"]) == (("Deployment", "vit-serve-canary"), 1)
+    template, usual = canary["spec"]["template"], whole["Deployment", "vit-serve"]["spec"]["template"]
+    assert usual["metadata"]["labels"].items() < template["metadata"]["labels"].items()
+    mine = canary["spec"]["selector"]["matchLabels"]
+    assert not mine.items() <= usual["metadata"]["labels"].items()
+    for part, other in (("containers", "registry.example/vit-serve:2"), ("initContainers", "registry.example/mine:2")):
+        (found,), (before,) = template["spec"][part], usual["spec"][part]
+        assert found.pop("image") == other
+        del before["image"]
+        if changed := variables(found):
+            assert changed == variables(before) | {"VIT_BUNDLE": "/bundles/mine-2"}
+            del found["env"], before["env"]
+    assert template["spec"] == usual["spec"]
 
 
-def test_the_service_of_kserve_is_one_that_the_runtime_can_serve():
-    model, runtime = PREDICTOR["model"], RUNTIME["spec"]
-    (form,) = runtime["supportedModelFormats"]
-    assert model["modelFormat"].items() <= form.items()
-    assert form["version"] == str(*get_args(Manifest.model_fields["format"].annotation))
-    assert model["protocolVersion"] in runtime["protocolVersions"]
-    assert model["runtime"] == RUNTIME["metadata"]["name"]
-    assert runtime["annotations"]["prometheus.kserve.io/port"] == environment(OF_KSERVE)["VIT_METRICS_PORT"]
+def test_each_of_several_models_has_a_path_an_image_a_scaler_and_a_line_of_the_list(site):
+    resources = site(of="models")
+    (rule,) = resources["Ingress", "models"]["spec"]["rules"]
+    paths = {path["path"]: path["backend"]["service"]["name"] for path in rule["http"]["paths"]}
+    assert paths == {"/": "models", **{f"/{model}": f"{model}-vit-serve" for model in MODELS}}
+    assert len({container(resources, f"{model}-vit-serve")["image"] for model in MODELS}) == len(MODELS)
+    for model in MODELS:
+        assert variables(container(resources, f"{model}-vit-serve"))["VIT_ROOT_PATH"] == f"/{model}"
+        scaled = resources["ScaledObject", f"{model}-vit-serve"]["spec"]
+        assert scaled["scaleTargetRef"]["name"] == f"{model}-vit-serve"
+        assert f'model="{model}"' in scaled["triggers"][0]["metadata"]["query"]
+    (listed,) = (found["data"] for name, found in of_kind(resources, "ConfigMap").items() if name.startswith("models-"))
+    assert listed.keys() == MODELS

@@ -163,9 +163,3 @@ def test_counters_of_alerts_exist_from_the_start(client):
     faults = {(s.labels["method"].lower(), s.labels["route"]) for s in samples if s.labels.get("status") == "500"}
     described = client.get("/openapi.json").json()["paths"]
     assert {(method, path) for path, methods in described.items() for method in methods} <= faults
-
-
-def test_the_autoscaler_asks_for_a_number(prometheus):
-    (trigger,) = yaml.safe_load(Path("docker/kubernetes/keda/autoscaler.yaml").read_text())["spec"]["triggers"]
-    (answer,) = ask(prometheus, trigger["metadata"]["query"])
-    assert float(answer["value"][1]) >= 0

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 CONSTRAINTS = dict(line.split("==") for line in Path("constraints.txt").read_text().split())
 PINS = {canonicalize_name(name): version for name, version in CONSTRAINTS.items()}
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.14")  # the oldest and the newest
 RUNTIMES = {  # the one package that brings ONNX Runtime, by the platform as uv calls it
     "x86_64-unknown-linux-gnu": "onnxruntime-gpu",
     "aarch64-manylinux_2_35": "onnxruntime-gpu",  # OpenVINO's wheel needs glibc 2.35: Debian 12, Ubuntu 22.04
@@ -33,12 +33,6 @@ def test_the_cuda_image_adds_cuda_and_leaves_out_the_engine_for_cpus():
     assert cpu.keys() - cuda.keys() == {"openvino", "openvino-telemetry"}
     assert {name: cuda.get(name, version) for name, version in cpu.items()} == cpu
     assert all(name.startswith("nvidia-") for name in cuda.keys() - cpu)
-    assert {"nvidia-cudnn-cu13", "nvidia-cufft", "nvidia-cublas"} <= cuda.keys()
-
-
-def test_versions_are_those_that_were_tested():
-    assert locked("cpu").items() <= PINS.items()
-    assert {name: PINS.get(name, version) for name, version in locked("cuda").items()} == locked("cuda")
 
 
 def resolved(python: str, platform: str, *groups: str) -> dict[str, str]:

@@ -22,7 +22,6 @@ events {{}}
 http {{
     access_log off;
     client_body_buffer_size 1m;
-    proxy_buffers 16 64k;
     server {{
         listen 127.0.0.1:{port};
         location / {{ return 404; }}
@@ -37,6 +36,7 @@ defaults
     timeout connect 1s
 {lines}
 """
+INSIDE = ["/livez", "/readyz", "/metrics", "/%6detrics", "//metrics"]
 
 
 def lines(name: str) -> str:
@@ -59,7 +59,6 @@ PROXIES = {
     "nginx that takes it away": partial(nginx, strip=True),
     "haproxy": haproxy,
 }
-INSIDE = ["/livez", "/readyz", "/metrics", "/%6detrics", "//metrics"]
 
 
 @pytest.fixture(scope="module")
@@ -68,38 +67,25 @@ def replica() -> Iterator[int]:
         yield server.port
 
 
-@pytest.fixture(params=PROXIES)
-def client(request, need, replica, tmp_path) -> Iterator[httpx.Client]:
-    need(program := request.param.split()[0])
+@pytest.mark.parametrize("name", PROXIES)
+def test_the_service_and_its_page_work_under_the_path_and_probes_stay_inside(need, replica, tmp_path, star, name):
+    need(program := name.split()[0])
     port, configuration = free_port(), tmp_path / "configuration"
-    configuration.write_text(PROXIES[request.param](replica, port, tmp_path))
+    configuration.write_text(PROXIES[name](replica, port, tmp_path))
     with (
         listening(program, configuration, port) as proxy,
         httpx.Client(base_url=f"http://127.0.0.1:{proxy.port}", timeout=PATIENCE_S, follow_redirects=True) as client,
     ):
-        yield client
-
-
-def test_the_service_works_under_its_path(client, star):
-    (result,) = client.post("/vit/classify", content=star).json()["results"]
-    assert result["predictions"][0]["label"] == "star"
-    assert client.get(result["attention"]).headers["content-type"] == "image/png"
-    assert client.post(f"{result['attention']}/verify").status_code == 200
-    for picture in client.get("/vit/model/inspect").json()["pictures"]:
-        assert client.get(picture["png"]).headers["content-type"] == "image/png"
-
-
-def test_the_path_itself_leads_to_the_page_which_finds_its_files(client):
-    page = client.get("/vit")
-    assert str(page.url).endswith("/vit/")
-    links = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
-    assert {client.get(str(page.url.join(link))).status_code for link in links} == {200}
-
-
-def test_probes_and_metrics_stay_inside_and_other_paths_of_the_site_do_not_reach_the_service(client):
-    assert {client.get(f"/vit{path}").status_code for path in INSIDE} == {404}
-    assert client.get("/model").status_code in (404, 503)  # 503: HAProxy has no other backend
-    assert client.get("/vitamin").status_code in (404, 503)
+        (result,) = client.post("/vit/classify", content=star).json()["results"]
+        assert client.get(result["attention"]).headers["content-type"] == "image/png"
+        assert client.post(f"{result['attention']}/verify").status_code == 200
+        page = client.get("/vit")
+        assert str(page.url).endswith("/vit/")
+        links = re.findall(r'(?:src|href)="([^"#]+)"', page.text)
+        assert {client.get(str(page.url.join(link))).status_code for link in links} == {200}
+        assert {client.get(f"/vit{path}").status_code for path in INSIDE} == {404}
+        for path in ("/model", "/vitamin"):
+            assert client.get(path).status_code in (404, 503)  # 503: HAProxy has no other backend
 
 
 @pytest.mark.parametrize("name", BALANCERS)

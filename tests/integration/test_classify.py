@@ -33,54 +33,20 @@ def test_many_images_are_answered_in_order(client, encode):
         assert ours == pytest.approx(theirs, abs=1e-4)
 
 
-SCORES = {"outputs": [{"name": "scores", "parameters": {"classification": 12}}]}
-PIXELS = {"name": "images", "shape": [1, 64, 64, 3], "datatype": "UINT8", "data": [0] * 64 * 64 * 3}
-
-
-@pytest.mark.parametrize(
-    ("path", "body"),
-    [
-        ("/classify?top_k=12&attention=false", None),
-        ("/predict?top_k=12", None),
-        ("/v2/models/shapes/infer", {"inputs": [PIXELS], **SCORES}),
-    ],
-)
-def test_many_labels_are_ranked_outside_of_the_event_loop(client, star, monkeypatch, path, body):
-    sent = {"json": body} if body else {"content": star}
-    few = client.post(path, **sent)
+@pytest.mark.parametrize("path", ["/classify?top_k=12&attention=false", "/predict?top_k=12"])
+def test_many_labels_are_ranked_outside_of_the_event_loop(client, star, monkeypatch, path):
+    few = client.post(path, content=star)
     monkeypatch.setattr("app.api.results.MANY_LABELS", 11)
     with patch("asyncio.to_thread", wraps=asyncio.to_thread) as aside:
-        many = client.post(path, **sent)
+        many = client.post(path, content=star)
     assert (many.content, many.status_code, aside.call_count) == (few.content, 200, 1)
 
 
-def test_without_attention_nothing_is_kept(client, star):
-    (lean,) = client.post("/classify?attention=false", content=star).json()["results"]
-    assert set(lean) == {"predictions", "familiarity", "image"}
-
-
-@pytest.mark.parametrize(
-    ("query", "given"),
-    [
-        ("top_k=1", 1), ("top_k=12", 12), ("top_k=1000", 12),
-        ("threshold=0", 12), ("threshold=0&top_k=3", 3), ("threshold=0.5", 1), ("threshold=1", 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("query", "given"), [("top_k=1000", 12), ("threshold=0&top_k=3", 3), ("threshold=1", 0)])
 def test_top_k_and_a_threshold_say_how_many_labels(client, star, query, given):
     (result,) = client.post(f"/classify?{query}", content=star).json()["results"]
     assert len(result["predictions"]) == given
     assert client.get(result["attention"]).status_code == 200
-
-
-def test_a_multi_label_model_returns_several_labels_above_the_threshold(serve, star, bundle_with):
-    """The demo's scores, each label by itself."""
-    with serve(bundle=bundle_with(score="sigmoid")) as client:
-        ranked, reached = (
-            client.post(f"/classify?{query}", content=star).json()["results"][0]["predictions"]
-            for query in ("top_k=12", "threshold=0.5")
-        )
-    assert [p["index"] for p in reached] == [p["index"] for p in ranked if p["score"] >= 0.5]
-    assert 1 < len(reached) < 12
 
 
 def test_a_bad_image_among_good_ones_costs_only_itself(client, star):
@@ -101,7 +67,7 @@ def test_only_bad_images_are_an_error_that_lists_them(client):
     assert (alone.status_code, alone.json()["file"], "errors" in alone.json()) == (415, "a", False)
 
 
-@pytest.mark.parametrize(("size", "drawn"), [((1, 1), (1, 1)), ((1, 60), (1, 60)), ((3000, 50), (600, 10))])
+@pytest.mark.parametrize(("size", "drawn"), [((1, 1), (1, 1)), ((3000, 50), (600, 10))])
 def test_a_tiny_and_a_long_image_are_classified_and_explained(client, encode, size, drawn):
     image = encode(Image.new("RGB", size, "teal"))
     (result,) = client.post("/classify?top_k=12", content=image).json()["results"]

@@ -21,7 +21,7 @@ from PIL import Image
 from model.demo.__main__ import write_images
 from tests.integration.conftest import KEY
 from tests.support.replicas import Replica
-from vit_serve_client import Client, ServiceProblem
+from vit_serve_client import Client
 from vit_serve_client.command import main
 
 PICTURE = Path("docs/star.jpg")
@@ -60,17 +60,6 @@ def test_the_library_returns_the_services_answers(guarded_url):
         found = client.verify(result.id, steps=4, random_orders=1)
         assert (found.label, len(found.deletion.scores)) == ("star", 5)
         assert client.cover(result.id, patches="27,28").patches == [27, 28]
-
-
-def test_problems_are_one_exception(guarded_url):
-    with Client(guarded_url, key=KEY) as client:
-        for ask, status in ((lambda: client.classify(b"no image"), 415), (lambda: client.attention("unknown"), 404)):
-            with pytest.raises(ServiceProblem) as refused:
-                ask()
-            assert refused.value.problem.status == status
-            assert refused.value.problem.detail in str(refused.value)
-    with Client(guarded_url) as stranger, pytest.raises(ServiceProblem, match="401"):
-        stranger.classify(PICTURE)
 
 
 def test_every_image_gets_its_labels_and_a_bad_file_is_listed(guarded_url, images, tmp_path):

@@ -1,7 +1,6 @@
 """POST /attention/{id}/cover on the demo model: the answer without some patches, and what their evidence promised."""
 
 import pytest
-from PIL import Image
 
 SHAPE = [27, 28, 35, 36]  # the middle of the star
 PATCHES = 64
@@ -49,15 +48,6 @@ def test_a_share_is_the_top_of_the_map_on_show_and_the_rest_is_all_else(ask, val
     by_number = ask(patches=listed(highest)).json()
     assert by_number.pop("map") is None
     assert by_share == by_number  # its random sets too
-
-
-def test_an_image_that_is_covered_all_over_is_the_fill(client, ask, encode):
-    black = client.post("/classify", content=encode(Image.new("RGB", (64, 64)))).json()["results"][0]["predictions"]
-    answer = ask(patches=listed(list(range(PATCHES))), fill="black").json()
-    assert answer["fill"] == "black"
-    for given, expected in zip(answer["after"]["predictions"], black, strict=True):
-        assert given == pytest.approx(expected, abs=1e-5)
-    assert answer["share_of_random_sets_as_large"] == 1
 
 
 def test_the_lead_over_a_second_label_can_be_followed(client, classified, ask, values):

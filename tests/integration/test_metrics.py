@@ -59,18 +59,6 @@ def test_an_images_most_likely_label_and_its_score_are_counted(client, counted, 
     assert counted("vit_top_score_bucket", le="0.9") == 0
 
 
-def test_processor_time_includes_that_of_the_decoders(client):
-    found = samples(client)
-    assert found[("vit_cpu_seconds_total",)] > found[("process_cpu_seconds_total",)] + 0.05
-
-
 def test_images_of_a_client_that_disconnects_are_counted(client, counted, star, hang_up):
     assert hang_up(client.app, "/classify", star) == 499
     assert counted("vit_images_total", outcome="abandoned") == 1
-
-
-def test_images_in_progress_are_exposed_under_both_names(client):
-    with client.app.state.services.admission.admit(3):
-        found = samples(client)
-    assert found[("vit_images_in_progress",)] == 3
-    assert found[("vit_images_queued",)] == 0

@@ -1,11 +1,9 @@
 """The real server in a process of its own: start, load, stop, and refusals to start."""
 
-import logging
 import os
 import signal
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
@@ -16,7 +14,7 @@ import pytest
 from app.bundle import sha256
 from app.errors import CannotStart
 from app.main import create_app
-from app.settings import DEMO_BUNDLE, Settings
+from app.settings import Settings
 from tests.support.connection import Connection, file_part, form, post
 from tests.support.edited import copied, edit
 from tests.support.peak import peak_mib, reset_peak
@@ -67,31 +65,6 @@ def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path):
     edit(bundle, files={"weights.bin": sha256(bundle / "weights.bin")})
     with pytest.raises(CannotStart, match=r"^The model computes wrong numbers on CPUExecutionProvider: for the bundle"):
         create_app(Settings(bundle=bundle))
-
-
-def test_a_start_names_its_steps(serve, caplog):
-    caplog.set_level(logging.INFO)
-    with serve(engine="onnxruntime"):
-        loggers = ("app.backend", "app.inference.device")
-        steps = [record.getMessage() for record in caplog.records if record.name in loggers]
-    assert steps == [
-        f"reading {DEMO_BUNDLE}",
-        "starting the processes that decode images",
-        "checking the files of the bundle",
-        "opening the model in ONNX Runtime",
-        "asking the model for the known answer",
-        "the model runs on CPUExecutionProvider, in fp32",
-    ]
-
-
-def test_a_store_that_cannot_be_reached_is_named_at_start_and_holds_up_nothing(serve, caplog):
-    with serve(store="redis://:secret@127.0.0.1:1/0", store_timeout_s=10) as client:
-        assert client.get("/readyz").status_code == 200
-        deadline = time.monotonic() + 10
-        while "Redis at" not in caplog.text and time.monotonic() < deadline:
-            time.sleep(0.01)
-    assert caplog.text.count("Redis at 127.0.0.1:1 fails: ConnectionRefusedError") == 1
-    assert "secret" not in caplog.text
 
 
 def test_collecting_garbage_does_not_walk_through_the_whole_service():

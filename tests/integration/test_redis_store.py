@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from redis import Redis
 from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import TimeoutError as RedisTimeout
 
@@ -18,7 +17,6 @@ from app.stores.breaker import FAILURES
 from app.stores.id import new_id
 from app.stores.redis import CONNECTIONS, RedisStore
 from app.telemetry.metrics import Metrics
-from tests.support.redis_server import RedisServer
 from tests.support.server import free_port
 
 MODEL = "5:" + "ab" * 32
@@ -87,15 +85,6 @@ async def test_a_value_comes_back_until_redis_drops_it(store, redis_server, metr
         assert 30_000 < client.pttl(f"vit-serve:{MODEL}:{keys[0]}") <= 60_000
 
 
-async def test_values_of_other_models_and_versions_are_not_found(store_of, metrics):
-    """As while replicas of two versions or with two models share one Redis."""
-    elsewhere = await keep(store_of(namespace="5:" + "cd" * 32))
-    store = store_of()
-    assert await store.find(elsewhere) is None
-    assert await store.find(await keep(store))
-    assert failures(metrics) == {}
-
-
 async def test_values_are_kept_again_after_redis_was_down(store, redis_server, metrics, hasty):
     key = await keep(store)
     redis_server.stop()
@@ -159,49 +148,18 @@ async def test_a_redis_that_takes_nothing_keeps_what_it_has(store, redis_server,
     assert failures(metrics) == {("put", reason): 2 * FAILURES}
 
 
-def ask_for_a_password(client: Redis) -> None:
-    client.config_set("requirepass", "secret")
-
-
-def allow_only_to_read(client: Redis) -> None:
-    client.acl_setuser("default", enabled=True, commands=["-@all", "+get", "+ping"])
-
-
-@pytest.mark.parametrize(
-    ("hinder", "options", "database", "word"),
-    [
-        (ask_for_a_password, [], 0, "NOAUTH"),
-        (allow_only_to_read, [], 0, "NOPERM"),
-        (None, ["--cluster-enabled", "yes"], 0, "CLUSTERDOWN"),
-        (None, [], 99, "ERR"),
-    ],
-)
-async def test_a_refusal_is_logged_once_in_redis_own_word_and_counted_each_time(
-    store_of, redis_server, metrics, caplog, hinder, options, database, word
-):
-    if options:
-        redis_server.stop()
-        redis_server.start(*options)
-    if hinder:
-        with redis_server.client() as client:
-            hinder(client)
-    store = store_of(store=f"{redis_server.url}?db={database}")
+async def test_a_refusal_is_logged_once_and_counted_each_time(store, redis_server, metrics, caplog):
+    with redis_server.client() as client:
+        client.config_set("requirepass", "secret")
     for _ in range(2 * FAILURES):
         assert await keep(store) is None
     assert failures(metrics) == {("put", "refused"): 2 * FAILURES}  # an alert lasts as long as Redis refuses
-    assert caplog.messages == [f"Redis at {redis_server.url.removeprefix('unix://')} fails: {word}"]
+    assert caplog.messages == [f"Redis at {redis_server.url.removeprefix('unix://')} fails: NOAUTH"]
 
 
-@pytest.mark.parametrize(
-    ("address", "says"),
-    [
-        ("redis://name.invalid", "Redis at name.invalid:6379 fails: gaierror"),
-        ("redis://:secret@127.0.0.1:1", "Redis at 127.0.0.1:1 fails: ConnectionRefusedError"),
-    ],
-)
-async def test_a_place_without_a_redis_is_named_without_the_password(store_of, caplog, address, says):
-    assert await keep(store_of(store=address, store_timeout_s=5)) is None
-    assert caplog.messages == [says]
+async def test_a_place_without_a_redis_is_named_without_the_password(store_of, caplog):
+    assert await keep(store_of(store="redis://:secret@127.0.0.1:1", store_timeout_s=5)) is None
+    assert caplog.messages == ["Redis at 127.0.0.1:1 fails: ConnectionRefusedError"]
 
 
 async def test_connections_that_fail_to_close_cost_neither_a_classification_nor_the_end(
@@ -256,31 +214,6 @@ async def test_tls_with_a_private_authority(store_of, tls_port, authority, metri
     assert await keep(store_of(store=f"{address}?ssl_ca_certs=missing.pem", store_timeout_s=5)) is None
     assert caplog.messages[-1].endswith("fails: FileNotFoundError")
     assert failures(metrics) == {("put", "no-connection"): 4}
-
-
-def freeze(server: RedisServer, seconds: float) -> None:
-    """It answers after so many seconds."""
-    server.freeze()
-    asyncio.get_running_loop().call_later(seconds, server.thaw)
-
-
-@pytest.mark.parametrize(("timeout_s", "kept"), [(0.05, False), (8, True)])
-async def test_a_slow_connection_has_as_long_as_the_setting_says(
-    store_of, redis_server, tls_port, authority, timeout_s, kept
-):
-    """Redis takes no part in the handshake at first, as one that is far away."""
-    address = f"rediss://localhost:{tls_port}/0?ssl_ca_certs={authority}/ca.pem"
-    store = store_of(store=address, store_timeout_s=timeout_s)
-    freeze(redis_server, 0.3 if kept else 60)
-    assert (await keep(store) is not None) is kept
-
-
-async def test_a_slow_answer_has_as_long_as_the_setting_says(store_of, redis_server):
-    """With less time the store gives up, as above."""
-    store = store_of(store_timeout_s=8)
-    assert await keep(store)
-    freeze(redis_server, 1)
-    assert await keep(store)
 
 
 async def test_connections_are_bounded(store_of, redis_server):

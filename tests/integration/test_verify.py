@@ -2,7 +2,6 @@
 
 import pytest
 
-from app.maps.occlusion import MAX_IN_WORK
 from model.shapes import LABELS
 
 
@@ -52,13 +51,6 @@ def test_the_score_of_another_class_can_be_followed(client, classified, link):
     assert (answer["label"], answer["index"]) == (second["label"], LABELS.index(second["label"]))
     assert answer["score"] == pytest.approx(second["score"], abs=1e-5)
     assert verify(client, link, label=second["index"], steps=4).json()["label"] == second["label"]
-
-
-@pytest.mark.parametrize("path", ["verify", "cover?share=0.1"])
-def test_a_client_that_hangs_up_leaves_the_line(client, link, hang_up, path):
-    for _ in range(MAX_IN_WORK + 1):
-        assert hang_up(client.app, f"{link}/{path}", b"") == 499
-    assert verify(client, link, steps=4).status_code == 200
 
 
 @pytest.mark.parametrize("path", ["verify?steps=64&random_orders=8", "cover?share=0.5&random_sets=200"])

@@ -14,7 +14,6 @@ from tests.support.server import Process, free_port, running
 
 RECEIVE_S = 2
 ORIGIN = "https://app.example"
-JPEG = b"\xff\xd8\xff\xe0"
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +82,6 @@ BROKEN = {
     "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
     "a trailer of a megabyte": (chunked(b"hello", last=b"0\r\nX: " + b"x" * 2**20 + b"\r\n\r\n"), 431),
     "a tunnel": (message("CONNECT example.com:443"), 400),
-    "a tunnel to a path": (message("CONNECT /livez"), 400),
     "an upgrade with length and chunks": (classify(*UPGRADE, "Content-Length: 5", CHUNKED, body=b"hello"), 400),
     "an upgrade with chunks, then identity": (classify(*UPGRADE, f"{CHUNKED}, identity", body=b"hello"), 400),
 }
@@ -124,10 +122,7 @@ REFUSED = {
     "chunks with too much": (chunked(*[bytes(2**20)] * 33), 413),
     "a hundred thousand chunks of a byte": (classify(CHUNKED, body=b"1\r\nx\r\n" * 10**5 + b"0\r\n\r\n"), 415),
     "five megabytes before a boundary": (post(b"x" * 5 * 2**20, "Content-Type: multipart/form-data; boundary=b"), 400),
-    "another method": (message("TRACE /classify"), 405),
-    "a slash at the end": (message("GET /livez/"), 404),
     "encoded dots": (message("GET /page/%2e%2e/main.py"), 404),
-    "a NUL": (message("GET /livez%00"), 404),
 }
 
 
@@ -139,7 +134,7 @@ def test_valid_http_is_refused_with_a_problem(server, name):
     check_problem(answer)
 
 
-@pytest.mark.parametrize("path", ["/", "/model", "/metrics", "/page/main.js", "/docs", "/classify"])
+@pytest.mark.parametrize("path", ["/model", "/page/main.js", "/classify"])
 def test_head_is_get_without_a_body(server, path):
     with Connection(server.port) as connection:
         connection.send(message(f"GET {path}"))
@@ -148,12 +143,6 @@ def test_head_is_get_without_a_body(server, path):
         head, alive = connection.answer(to="HEAD"), connection.answer()
     assert (head.status, head.body, head.headers["content-type"]) == (got.status, b"", got.headers["content-type"])
     assert (got.status, alive.json()) == (405 if path == "/classify" else 200, {"status": "alive"})
-
-
-def test_bytes_after_the_declared_length_are_the_next_request(server):
-    answers = replies(server, classify("Content-Length: 5", body=b"hello, world"))
-    assert [answer.status for answer in answers] in ([415, 400], [415])
-    assert answers[-1].headers["connection"] == "close"
 
 
 def test_slow_headers_and_idle_connections_are_closed(server):
@@ -199,11 +188,6 @@ def test_ten_pipelined_requests_are_answered_in_order(server, fields):
         assert [connection.answer().headers["x-request-id"] for _ in requests] == [str(i) for i in range(10)]
 
 
-def test_a_valid_request_before_an_invalid_one_is_answered(server, star):
-    answers = replies(server, post(star) + b"\x16\x03\x01 noise")
-    assert [answer.status for answer in answers] in ([200], [200, 400])
-
-
 def test_a_client_that_disconnects_before_the_end_of_its_body_is_counted_as_499(server, star):
     def counted(status: int) -> float:
         return metric(server.port, f'vit_requests_total{{method="POST",route="/classify",status="{status}"}}')
@@ -220,7 +204,7 @@ def test_a_client_that_disconnects_before_the_end_of_its_body_is_counted_as_499(
 
 
 @pytest.mark.parametrize("framing", ["declared", "chunked"])
-@pytest.mark.parametrize("at", [-100, -1, 0, 1, 500])
+@pytest.mark.parametrize("at", [-1, 0, 500])
 def test_an_image_may_come_with_an_upgrade(server, star, framing, at):
     """As Java's HttpClient sends it, and curl --http2, in two parts: cut `at` bytes behind the head, or in it."""
     h2c = ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__")

@@ -1,7 +1,6 @@
 """client/vit_serve_client/bulk.py, by the command: what is asked again, what is recorded, and what ends the run."""
 
 import csv
-import errno
 import itertools
 import os
 import re
@@ -11,14 +10,13 @@ from collections import Counter
 from contextlib import closing
 from pathlib import Path
 from threading import Event
-from unittest.mock import Mock
 
 import httpx
 import numpy as np
 import pytest
 
 from tests.support.processes import eventually
-from tests.unit.client.conftest import TYPE, as_json, problem
+from tests.unit.client.conftest import as_json, problem
 from vit_serve_client.bulk import BYTES, IMAGES, Bulk, GivenUp
 from vit_serve_client.client import Client, NotTheService
 from vit_serve_client.command import main
@@ -83,13 +81,6 @@ def test_an_image_that_cannot_be_used_is_recorded_with_the_reason(service, image
     assert [images for _, images, _ in service.asked[asked:]] == [[]]  # the model
 
 
-def test_images_are_counted_by_label_at_the_end(service, images, monkeypatch, capsys):
-    monkeypatch.setattr("vit_serve_client.command.LISTED", 2)
-    service.answers["/classify"] = lambda image: service.result(b"a, b" if image < b"5" else image)
-    assert run(service, images)[0] == 0
-    assert capsys.readouterr().err == "labels: 5 a, b, 1 5.png, 4 with 4 other labels\n"
-
-
 def test_results_stand_in_the_order_of_the_images_and_none_is_lost_if_the_run_ends(service, images):
     last = Event()
 
@@ -152,25 +143,19 @@ def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_p
     assert sent == [("/classify", [b"4.png", b"5.png"])]
 
 
-def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_it(service, images, tmp_path, capsys):
-    for option in (["--least-familiar", "2", "x"], ["--unfamiliar", "refuse"], ["--least-familiarity", "0"]):
-        with pytest.raises(SystemExit, match=f"{option[0]} is for models that know their images"):
-            run(service, images, *option)
+def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_it(service, images, tmp_path):
+    with pytest.raises(SystemExit, match="--least-familiar is for models that know their images"):
+        run(service, images, "--least-familiar", "2", "x")
     service.model["manifest"]["familiarity"] = {"pictures": 9}
     service.answers["/model"] = as_json(service.model)
 
     def outcome(image):
-        familiarity = abs(int(image[:1]) - 4.2) / 10
-        if image == b"4.png":
-            return {"error": {**problem(422, "unfamiliar-image"), "familiarity": familiarity}}
-        return {**service.result(image), "familiarity": familiarity}
+        known = {"familiarity": abs(int(image[:1]) - 4.2) / 10}
+        return {"error": problem(422) | known} if image == b"4.png" else service.result(image) | known
 
     service.answers["/classify"] = outcome
     assert run(service, images, "--least-familiar", "2", str(tmp_path / "odd"))[0] == 1
-    assert f"least familiar: 2 in {tmp_path}/odd, with familiarity up to 0.08\n" in capsys.readouterr().err
     assert {path.name for path in (tmp_path / "odd").iterdir()} == {"4.png", "5.png"}
-    with (images.parent / "out.csv").open(newline="") as file:
-        assert {row["familiarity"] for row in csv.DictReader(file)} == {str(abs(i - 4.2) / 10) for i in range(10)}
 
 
 def test_the_service_is_asked_to_refuse_unfamiliar_images_where_the_command_says_so(service, images, tmp_path):
@@ -229,25 +214,8 @@ def test_two_runs_at_once_do_not_write_one_file_of_embeddings(service, images, t
     path = tmp_path / "vectors.parquet"
     with closing(Vectors(path, length=2)) as other:
         other.begin([])
-        with pytest.raises(SystemExit, match=r"^not started: .*vectors\.parquet\.part: another run is writing it$"):
+        with pytest.raises(SystemExit, match="another run is writing it"):
             run(service, images, "--embeddings", str(path))
-        other.write("a.png", [1.0, 2.0])
-    assert {path for path, _, _ in service.asked} == {"/model"}
-    assert (tmp_path / "vectors.parquet.part").stat().st_size == 8
-
-
-def test_without_locks_embeddings_of_two_runs_are_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr("vit_serve_client.lock.fcntl", None)
-    path = tmp_path / "vectors.parquet"
-    with closing(Vectors(path, length=2)) as one, closing(Vectors(path, length=2)) as other:
-        for vectors in (one, other):
-            vectors.begin([])
-        one.write("a.png", [1.0, 1.0])
-        with pytest.raises(GivenUp, match=r"another run wrote .*vectors\.parquet\.part too"):
-            other.write("b.png", [2.0, 2.0])
-        with pytest.raises(FileNotFoundError):
-            one.finish(["a.png"])
-    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_fault_of_the_service_is_not_recorded_and_the_image_is_sent_again(service, images, capsys):
@@ -286,33 +254,20 @@ def test_a_firewall_that_refuses_one_image_of_many_ends_no_run(service, images):
     assert run(service, images) == (1, {name: name for name in named(images) if name != "3.png"})
 
 
-@pytest.mark.parametrize("status", [500, 522])
-def test_a_proxy_that_has_no_answer_once_is_asked_again(service, images, status):
-    service.first += [(status, {}, HTML)] * 2
-    assert run(service, images) == (0, named(images))
-
-
-@pytest.mark.parametrize("path", ["/model", "/classify"])
 @pytest.mark.parametrize(
-    ("answer", "message"),
+    ("path", "answer", "message"),
     [
-        ((200, {"Content-Type": "text/html"}, HTML), "200 No answer of the service: http.*something else: <html>Plea"),
-        ((200, {}, b'{"results": 7}'), "answers something else: {"),
-        ((200, {}, b'{"model": {"digest": "0"}, "results": []}'), "answers something else: {"),
-        ((401, {}, HTML), "wants an API key"),
-        ((403, {}, HTML), "403 No answer of the service"),
-        ((404, {}, HTML), "check its address .404 No answer"),
-        (as_json({"type": TYPE, "title": "Gone", "status": 404}, 404), "check its address .404 Gone: Gone.$"),
-        (as_json(problem(422) | {"type": "about:blank"}, 422), "422 No answer of the service: http.*This is unusable"),
-        ((200, {}, b"[" * 200_000), r"answers something else: \[\["),
-        ((200, {"Content-Encoding": "gzip"}, b""), "answers something else: a compressed body"),
-        ((200, {"Content-Type": "text/html; charset=base64"}, HTML), "answers something else: <html>"),
-        ((200, {}, b"\x1b]0;x\x07"), r"answers something else: \\x1b\]0;x\\x07$"),
-        (as_json(problem(422) | {"title": 1}, 422), "422 No answer of the service"),
-        (as_json(problem(422) | {"status": "x"}, 422), "422 No answer of the service"),
-        (as_json(problem(422) | {"detail": {}}, 422), "422 No answer of the service"),
-        ((302, {"Location": "http://login.test/"}, b""), "redirects to http://login.test/. No redirect is followed"),
-        (as_json(problem(422, "invalid-parameter"), 422), "This is invalid-parameter"),
+        ("/model", (200, {"Content-Type": "text/html"}, HTML), "200 No answer of the service: http.*else: <html>Plea"),
+        ("/classify", (200, {}, b'{"results": 7}'), "answers something else: {"),
+        ("/classify", (200, {}, b'{"model": {"digest": "0"}, "results": []}'), "answers something else: {"),
+        ("/classify", (401, {}, HTML), "wants an API key"),
+        ("/model", (404, {}, HTML), "check its address .404 No answer"),
+        ("/model", (200, {}, b"[" * 200_000), r"answers something else: \[\["),
+        ("/classify", (200, {"Content-Encoding": "gzip"}, b""), "answers something else: a compressed body"),
+        ("/model", (200, {}, b"\x1b]0;x\x07"), r"answers something else: \\x1b\]0;x\\x07$"),
+        ("/classify", as_json(problem(422) | {"status": "x"}, 422), "422 No answer of the service"),
+        ("/model", (302, {"Location": "http://login.test/"}, b""), "redirects to http://login.test/."),
+        ("/classify", as_json(problem(422, "invalid-parameter"), 422), "This is invalid-parameter"),
     ],
 )
 def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, images, path, answer, message, capsys):
@@ -325,7 +280,7 @@ def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, image
 
 @pytest.mark.parametrize(
     "changes",
-    [{"digest": [1]}, {"name": "\ud800"}, {"manifest": [1]}, {"manifest": {"features": 1, "labels": 5}}],
+    [{"name": "\ud800"}, {"manifest": {"features": 1, "labels": 5}}],
 )
 def test_a_model_of_another_form_is_not_taken(service, images, changes, capsys):
     service.answers["/model"] = as_json(service.model | changes)
@@ -339,15 +294,10 @@ GOOD = {"predictions": [{"label": "a", "index": 0, "score": 0.5}], "embedding": 
 @pytest.mark.parametrize(
     "result",
     [
-        {"error": "boom"},
         {"error": {"status": 503}},
         {"predictions": "abc"},
-        {"predictions": [1]},
         {"predictions": [{"label": "\ud800", "index": 0, "score": 0.5}]},
-        {"predictions": [{"label": "a", "index": 0, "score": "x"}]},
         {"id": 7},
-        {"embedding": ["x"]},
-        {"embedding": [1e39]},
         {"embedding": [10**999]},
     ],
 )
@@ -357,12 +307,6 @@ def test_a_result_of_another_form_is_not_taken(service, images, result, capsys):
     )
     assert main([service.url, str(images / "1.png"), "--embeddings", str(images.parent / "embeddings")]) == 2
     assert "given up: 200 No answer of the service" in capsys.readouterr().err
-
-
-def test_results_that_are_no_list_are_not_taken(service):
-    service.answers["/classify"] = as_json({"model": service.model, "results": {"error": 1}})
-    with Client(service.url) as client, pytest.raises(NotTheService):
-        client.classify(b"image")
 
 
 def test_an_id_is_one_part_of_a_path(service):
@@ -402,21 +346,14 @@ def test_an_answer_that_does_not_begin_is_left_after_patience(service, images, m
     assert "nothing was answered for 0.1 seconds (no whole answer in 0.1 seconds)" in capsys.readouterr().err
 
 
-def test_a_key_that_is_refused_is_not_asked_for(service, images, capsys):
-    service.answers["/model"] = as_json(problem(401, "unauthorized"), 401)
-    assert run(service, images, "--key", "wrong") == (2, {})
-    assert "given up: the service does not take this API key (401 " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("path", ["/model", "/classify"])
-def test_the_key_goes_to_no_other_host(service, images, path):
+def test_the_key_goes_to_no_other_host(service, images):
     """The service of these tests is asked under no other name."""
-    service.answers[path] = (307, {"Location": f"http://other.test{path}"}, b"")
+    service.answers["/classify"] = (307, {"Location": "http://other.test/classify"}, b"")
     assert run(service, images, "--key", "secret") == (2, {})
     assert {key for _, _, key in service.asked} == {"secret"}
 
 
-@pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 522])
 def test_a_busy_service_gets_the_request_again(service, images, status):
     service.first = [(status, {}, HTML), service.answers["/model"], (status, {}, HTML)]
     assert run(service, images) == (0, named(images))
@@ -437,14 +374,6 @@ def test_the_run_ends_after_patience_without_an_answer(service, images, capsys):
     assert "nothing was answered for 0.3 seconds (503" in said
 
 
-def test_a_wrong_port_is_told_at_once(images, monkeypatch, capsys):
-    monkeypatch.setattr("vit_serve_client.bulk.SILENCE_S", 0.0)
-    assert main(["http://127.0.0.1:1", str(images), "--patience", "0.1"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("http://127.0.0.1:1 does not answer ([Errno 111] Connection refused). Is its address right")
-    assert "nothing was answered for 0.1 seconds ([Errno 111] Connection refused)" in said
-
-
 def test_a_dead_proxy_is_named_without_its_password_and_not_used_for_this_machine(images, monkeypatch, capsys):
     monkeypatch.setattr("vit_serve_client.bulk.SILENCE_S", 0.0)
     for name in ("no_proxy", "NO_PROXY", "http_proxy", "HTTP_PROXY"):
@@ -461,29 +390,10 @@ def test_a_dead_proxy_is_named_without_its_password_and_not_used_for_this_machin
     assert "proxy" not in capsys.readouterr().err
 
 
-def test_an_answer_of_a_proxy_names_it(service, images, monkeypatch, capsys):
-    monkeypatch.setenv("http_proxy", "proxy.test:3128")
-    service.answers["/model"] = 403, {}, HTML
-    assert main([service.url, str(images)]) == 2
-    assert (
-        "http://service.test by the proxy http://proxy.test:3128 of http_proxy answers something"
-        in capsys.readouterr().err
-    )
-
-
-def test_a_proxy_of_another_kind_is_named(images, monkeypatch, capsys):
-    monkeypatch.setenv("http_proxy", "gopher://127.0.0.1:1")
-    assert main(["http://service.test", str(images)]) == 2
-    assert "the proxy gopher://127.0.0.1:1 of http_proxy is of a kind that is not supported" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("content", [None, b"no certificate"])
 def test_a_file_of_certificates_that_cannot_be_read_matters_over_https_alone(
-    service, images, tmp_path, monkeypatch, capsys, content
+    service, images, tmp_path, monkeypatch, capsys
 ):
     path = tmp_path / "certificates"
-    if content:
-        path.write_bytes(content)
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     assert run(service, images) == (0, named(images))
     assert main(["https://service.test", str(images)]) == 2
@@ -544,34 +454,29 @@ def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service,
     assert {path.name for path in folder.rglob("*.png")} == {f"{name}.png" for name in named(images)}
 
 
-@pytest.mark.parametrize("option", [["--maps"], ["--least-sure", "2"]])
-def test_the_same_command_again_does_not_send_what_it_made_among_the_images(service, images, option):
+def test_the_same_command_again_does_not_send_what_it_made_among_the_images(service, images):
     service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
     service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
     expected = named(images)
     for _ in range(2):
-        assert run(service, images, *option, str(images / "made")) == (0, expected)
+        assert run(service, images, "--maps", str(images / "made")) == (0, expected)
 
 
-@pytest.mark.parametrize(("option", "what"), [("--embeddings", "embedding"), ("--maps", "heatmap")])
-def test_a_name_that_is_too_long_for_a_heatmap_or_an_embedding_stops_nothing(service, images, capsys, option, what):
+def test_a_name_that_is_too_long_for_a_heatmap_stops_nothing(service, images, capsys):
     service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
     service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
     expected = named(images)
     long = images / f"{'0' * 250}.png"
     long.touch()
     folder = images.parent / "folder"
-    assert run(service, images, option, str(folder)) == (1, expected)
-    assert f"{long}: Its {what} can have no such name here.\n" in capsys.readouterr().err
+    assert run(service, images, "--maps", str(folder)) == (1, expected)
+    assert f"{long}: Its heatmap can have no such name here.\n" in capsys.readouterr().err
     assert {path.stem for path in folder.rglob("*.*")} == {*expected}
 
 
 @pytest.mark.parametrize("option", ["--embeddings", "--maps"])
-@pytest.mark.parametrize("made", [False, True])
-def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option, made):
+def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option):
     folder = images.parent / "folder"
-    if made:
-        folder.mkdir()
     assert run(service, images) == (0, named(images))
     with pytest.raises(SystemExit, match=r"the output has images that .*folder does not have: give another --out"):
         run(service, images, option, str(folder))
@@ -587,11 +492,6 @@ def test_a_model_without_labels_gives_embeddings_and_rows_without_labels(service
         assert {path.name for path in folder.rglob("*.npy")} == {f"{name}.npy" for name in named(images)}
     assert {path for path, _, _ in service.asked} == {"/model", "/embed"}
     assert sum(len(sent) for _, sent, _ in service.asked) == len(named(images))
-
-
-def test_a_folder_that_cannot_be_made_ends_the_run(service, images, capsys):
-    assert run(service, images, "--maps", str(images / "1.png")) == (2, {})
-    assert f"given up: [Errno 17] File exists: '{images}/1.png'" in capsys.readouterr().err
 
 
 def test_an_interrupted_run_says_what_is_done_and_waits_for_no_answer(service, images, capsys, monkeypatch):
@@ -640,10 +540,7 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
     ("base", "image", "expected"),
     [
         (".", "a.jpg", "a.jpg.png"),
-        (".", "x/a.jpg", "x/a.jpg.png"),
-        ("/x", "/x/y/a.jpg", "y/a.jpg.png"),
         ("../x", "../x/y/a.jpg", "y/a.jpg.png"),
-        ("/y", "/x/a.jpg", "x/a.jpg.png"),
         (".", "../x/a.jpg", "x/a.jpg.png"),
         ("x", "x/../../a.jpg", "a.jpg.png"),
         (".", "....//a.jpg", "..../a.jpg.png"),
@@ -651,12 +548,6 @@ def test_a_file_that_cannot_be_read_stops_nothing(service, images):
 )
 def test_heatmaps_stay_in_their_folder(base, image, expected):
     assert Mirror(Path("maps"), Path(base), ".png").path(image) == Path("maps", expected)
-
-
-def test_a_file_system_may_take_fewer_names(tmp_path, monkeypatch):
-    """As Windows and its file systems refuse a colon."""
-    monkeypatch.setattr(Path, "write_bytes", Mock(side_effect=OSError(errno.EINVAL, "Invalid argument")))
-    assert not Mirror(tmp_path, Path(), ".png").write("a 12:30.jpg", b"")
 
 
 @pytest.mark.parametrize("option", [["--maps"], ["--embeddings"], ["--least-sure", "2"], ["--least-familiar", "2"]])

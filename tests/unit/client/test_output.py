@@ -133,13 +133,6 @@ def test_an_output_needs_no_locks(tmp_path, monkeypatch, number):
     write(tmp_path / "out.csv", ["a.png"])
 
 
-def test_another_run_keeps_its_empty_part(tmp_path):
-    with closing(Output(tmp_path / "out.parquet")):
-        with pytest.raises(ValueError, match="another run is writing it"):
-            Output(tmp_path / "out.parquet")
-        assert (tmp_path / "out.parquet.part").exists()
-
-
 def test_parquet_is_written_at_the_end_and_gone_on_with(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet")
     path, part = tmp_path / "out.parquet", tmp_path / "out.parquet.part"

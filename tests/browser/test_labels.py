@@ -1,4 +1,4 @@
-"""The fields for the two labels offer every label of the model, and find one by what is typed."""
+"""The labels of an image, and the fields for the two that are explained: each asks for the label that is meant."""
 
 import pytest
 
@@ -50,35 +50,19 @@ def test_a_text_that_names_no_label_or_several_changes_nothing_and_says_so(looki
     assert asked(looking) == before
 
 
-def test_what_is_said_of_a_text_is_gone_with_the_next_label_or_image(looking):
-    for other in (".labels li:nth-child(2) button", "[data-sample=heart]"):
-        looking.fill(LABEL, "zebra")
-        looking.keyboard.press("Tab")
-        looking.locator("#no-label", has_text="zebra").wait_for()
-        looking.click(other)
-        looking.locator("#no-label", has_not_text="zebra").wait_for(state="attached")
-
-
-def test_a_label_that_is_part_of_very_many_others_is_offered_first_and_chosen(page):
-    program = """async () => {
-        const [{ Classes }, { LabelField }] = await Promise.all(
-            ["classes", "label_field"].map((name) => import(`/page/${name}.js`)));
-        const labels = [...Array(1100).keys()].map((i) => `X2 of ${i}`).concat("X2");
-        document.body.insertAdjacentHTML("beforeend", '<input id="many" list="names"><datalist id="names"></datalist>');
-        const [input, chosen] = [document.getElementById("many"), []];
-        new LabelField(input, { classes: new Classes(labels), choose: (key) => chosen.push(labels[key]) });
-        for (const text of ["x2", "X2"]) {
-            input.value = text;
-            input.dispatchEvent(new Event("input"));
-        }
-        return [chosen, input.list.options[0].value, input.list.options.length];
-    }"""
-    assert page.evaluate(program) == [["X2"], "X2", 1000]
-
-
-def test_labels_with_one_text_are_told_apart(page):
-    program = """import("/page/classes.js").then(({ Classes }) => {
-        const classes = new Classes(["crane", "1", "crane"]);
-        return [0, 1, 2].map((i) => [classes.name(i), classes.key(i), classes.index(classes.key(i))]);
-    })"""
-    assert page.evaluate(program) == [["crane (0)", "0", 0], ["1", "1", 1], ["crane (2)", "2", 2]]
+def test_evidence_for_a_label_and_against_another(looking):
+    looking.locator(".labels button").nth(1).click()
+    settle(looking)
+    second = looking.locator(".labels .name").nth(1).inner_text()
+    assert asked(looking)["method"] == "evidence"
+    looking.fill("[name=against]", "star")
+    settle(looking)
+    answer = served(looking, address(looking))
+    assert (answer["label"], answer["against"]) == (second, "star")
+    assert f"logit of {second} minus that to the logit of star" in looking.locator("#recipe").text_content()
+    turn(looking, "Inside")
+    looking.locator(".receipt .logit th", has_text=f"“{second}” − “star”").wait_for()
+    turn(looking, "Answer")
+    looking.fill("[name=label]", "star")  # a label is never compared with itself
+    settle(looking)
+    assert "against" not in asked(looking)

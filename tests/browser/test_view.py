@@ -1,6 +1,10 @@
-"""The address restores the view, also for other people and in other browsers."""
+"""The whole view: its address restores it, and it suits narrow screens, both themes, keyboards and screen readers."""
+
+import pytest
 
 from tests.browser.stage import asked, link, settle, shown, turn
+
+THEMES = ("light", "dark")
 
 
 def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
@@ -22,31 +26,6 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     assert other.locator("#original-pane").is_visible()
     assert [other.locator(part).input_value() for part in ("#layer :checked", "[name=colormap]")] == ["3", "magma"]
     assert other.locator(".labels .name").first.inner_text() == "star"
-
-
-def test_a_link_of_evidence_restores_both_classes(looking, visit):
-    looking.check("[name=method][value=evidence]")
-    looking.fill("[name=label]", "bolt")
-    looking.fill("[name=against]", "heart")
-    before = shown(looking)
-    other = visit(link(looking))
-    assert shown(other) == before
-    assert [other.input_value(f"[name={name}]") for name in ("label", "against")] == ["bolt", "heart"]
-    other.locator(".labels .name", has_text="star").wait_for()  # the likeliest is first, whatever is explained
-    assert other.locator(".labels .name").first.inner_text() == "star"
-
-
-def test_the_address_keeps_the_image_on_the_way_to_the_pictures_of_the_model_and_can_be_copied(looking):
-    before = link(looking)
-    assert "id=" in before
-    looking.click("#to-model")
-    looking.wait_for_function("scrollY > 0")
-    assert link(looking) == f"{before}&tab=inside"
-    looking.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    looking.keyboard.press("ArrowUp")
-    looking.click("#copy")
-    looking.get_by_text("Copied.").wait_for()
-    assert "layer=5" in looking.evaluate("navigator.clipboard.readText()")
 
 
 def test_back_leads_to_the_image_and_the_tab_before_and_not_through_what_controls_did(page):
@@ -87,21 +66,10 @@ def test_back_leads_to_the_image_and_the_tab_before_and_not_through_what_control
     assert asked_for == []
 
 
-def test_a_link_with_an_unknown_method_opens_on_the_usual_one(looking, visit):
-    fragment = link(looking)
-    other = visit(f"{fragment}&method=gradients")
-    assert shown(other) == shown(looking)
-    assert asked(other)["method"] == "evidence"
-
-
 def test_expired_maps_give_a_message(visit, complaints):
     page = visit("#id=AAAAAAAAAAAAAAAAAAAAAA&tab=inside")
     page.locator("#trouble").wait_for()
     assert page.get_by_role("heading", name="This link has expired").is_visible()
-    assert page.locator("#trouble").inner_text().startswith("The server no longer has the maps of this image.")
-    with page.expect_file_chooser():
-        page.get_by_role("button", name="Add the file again").click()
-    assert page.locator("#controls").is_hidden()
     page.wait_for_load_state("networkidle")
     assert {complaint[:16] for complaint in complaints} == {"404 /attention/A"}
     complaints.clear()
@@ -120,3 +88,81 @@ def test_an_invalid_link_gives_a_message(looking, complaints):
     looking.locator("#cover-part[hidden]").wait_for(state="attached")
     assert complaints
     complaints.clear()
+
+
+def luminance(color: list[float]) -> float:
+    """Relative luminance of an sRGB colour, 0 to 255 (WCAG 2.2)."""
+    linear = [c / 255 / 12.92 if c / 255 <= 0.04045 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: list[float], other: list[float]) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def test_no_page_scrolls_sideways(visit):
+    page = visit(viewport={"width": 390, "height": 740})
+    for step in (
+        lambda: page.click("[data-sample=arrow]"),
+        lambda: page.click("#appearance summary"),
+        lambda: page.check("[name=beside]"),
+        lambda: turn(page, "What if"),
+        lambda: turn(page, "Inside"),
+        lambda: page.get_by_role("button", name="Layer 5, head 3").click(),
+    ):
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        step()
+        settle(page)
+    page.locator("#heads td").first.wait_for()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_text_and_controls_have_contrast_and_the_focus_is_visible(visit, theme):
+    page = visit(color_scheme=theme)
+
+    def color(name: str) -> list[float]:
+        return page.evaluate(
+            """(name) => {
+                const probe = document.body.appendChild(document.createElement("i"));
+                probe.style.color = `var(--${name})`;
+                return getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number);
+            }""",
+            name,
+        )
+
+    for text in ("ink", "soft", "accent", "wrong"):
+        for ground in ("paper", "surface", "sunk"):
+            assert contrast(color(text), color(ground)) >= 4.5, (text, ground)
+    assert contrast(color("accent-ink"), color("accent")) >= 4.5
+    for text in ("soft", "accent"):
+        assert contrast(color(text), color("wash")) >= 4.5, text
+    for edge in ("edge", "plus", "minus"):
+        assert contrast(color(edge), color("paper")) >= 3, edge
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen(visit):
+    page, color = visit(color_scheme="dark"), "getComputedStyle(document.body).backgroundColor"
+    dark = page.evaluate(color)
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(color) != dark
+    page.click("#theme")
+    page.click("#theme")
+    assert page.evaluate(color) == dark
+    page.reload()
+    assert page.evaluate(color) == dark  # remembered
+    assert page.locator("#theme").get_attribute("aria-label") == "Theme: dark"
+
+
+def test_everything_to_use_or_to_see_has_a_name(looking):
+    for tab, part in (("What if", "#patches [role=gridcell]"), ("Inside", "#wall button"), ("Answer", "#map")):
+        turn(looking, tab)
+        looking.locator(part).first.wait_for()
+    nameless = """(es) => es.filter((e) => !(e.ariaLabel || e.labels?.[0]?.textContent || e.alt || e.textContent ||
+        e.querySelector("img")?.alt || "").trim() && e.alt !== "").map((e) => e.outerHTML)"""
+    controls = looking.locator("button, a, input, select, summary, img, [role=img], [role=gridcell]")
+    assert controls.evaluate_all(nameless) == []

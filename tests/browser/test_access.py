@@ -1,5 +1,6 @@
-"""A server that requires an API key, under a path of another site."""
+"""A server that requires an API key, under a path of another site, and pages of other origins that call it."""
 
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,18 @@ from tests.support.server import running
 
 NO_DATA = """for (const name of ["localStorage", "sessionStorage"])
     Object.defineProperty(window, name, { get() { throw new DOMException("Access is denied.", "SecurityError"); } });"""
+CALL = """async ([address, headers, file]) => {
+    const body = Uint8Array.from(atob(file), (c) => c.charCodeAt(0));
+    try {
+        const answer = await fetch(`${address}/classify`, { method: "POST", headers, body });
+        const shown = Object.fromEntries(answer.headers);
+        return { status: answer.status, shown, body: await answer.json() };
+    } catch (error) {
+        return { failed: error.name };
+    }
+}"""
+ASKS = {"Content-Type": "image/jpeg", "X-Request-ID": "from-a-page", "X-Request-Timeout": "20", "baggage": "a=1"}
+KEY = {"X-API-Key": "key"}
 
 
 @pytest.fixture(scope="module")
@@ -70,19 +83,6 @@ def test_the_page_works_with_the_key_and_under_the_path(opened, guarded):
     assert failed == []
 
 
-def test_its_links_stay_under_the_path(opened, guarded):
-    page = opened
-    assert page.url == f"{guarded}/"
-    page.get_by_role("link", name="API").click()
-    page.locator(".opblock").first.wait_for()
-    assert page.url.startswith(f"{guarded}/docs")
-    assert page.locator(".servers option").first.inner_text() == "/vit"
-    page.go_back()
-    page.click(".brand")
-    page.locator("#served b").wait_for()
-    assert page.url == f"{guarded}/"
-
-
 def test_the_page_asks_until_it_has_a_key_that_is_known_and_keeps_files_until_then(asking, star):
     assert asking.get_by_label("This server requires an API key.").get_attribute("type") == "password"
     for wrong in ("wrong-key", "name=right-key", "clé…"):
@@ -117,3 +117,44 @@ def test_a_browser_that_keeps_no_data_of_a_site_shows_the_page_too(asking):
     asking.click("#theme")
     assert asking.locator("#theme").get_attribute("aria-label") == "Theme: light"
     assert errors == []
+
+
+@pytest.fixture(scope="module")
+def service(url):
+    """It needs a key. It allows the origin of the demo's server, which stands for another site."""
+    with running(cors_origins=url, api_keys="key", max_upload_bytes=20_000) as service:
+        yield service.url
+
+
+@pytest.fixture
+def call(browser, url, service, star):
+    """Call the service from a page of the site: `call("localhost", KEY)` from its other name, which is another origin.
+
+    The policy of that page, which forbids calls, is not in force: that of the service is tested.
+    """
+
+    def called(host: str, headers: dict[str, str], body: bytes = star):
+        page = context.new_page()
+        page.goto(f"{url.replace('127.0.0.1', host)}/livez")
+        return page.evaluate(CALL, [service, {**ASKS, **headers}, b64encode(body).decode()])
+
+    with browser.new_context(bypass_csp=True) as context:
+        yield called
+
+
+def test_the_page_of_an_allowed_origin_classifies(call):
+    answer = call("127.0.0.1", KEY)
+    assert answer["status"] == 200
+    assert answer["body"]["results"][0]["predictions"][0]["label"] == "star"
+    assert answer["shown"]["x-request-id"] == "from-a-page"
+    assert "inference" in answer["shown"]["server-timing"]
+
+
+def test_it_reads_why_it_is_refused(call):
+    for headers, body, status in (({}, b"x", 401), (KEY, bytes(20_001), 413), (KEY, b"no image", 415)):
+        answer = call("127.0.0.1", headers, body)
+        assert answer["status"] == answer["body"]["status"] == status
+
+
+def test_the_page_of_another_origin_gets_nothing(call):
+    assert call("localhost", KEY) == {"failed": "TypeError"}

@@ -1,0 +1,98 @@
+"""The page for other bundles: without a head, with labels of one text or that are numbers, with known images."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.browser.stage import address, asked, link, served, settle, turn
+from tests.support.familiar import strange_bundle
+from tests.support.server import running
+
+OF_CLASSES = "#labels [value=evidence] [value=positive_evidence] #cover-part #receipt-part #lens-part #verify-part"
+
+
+@pytest.fixture
+def bundle(bundle_with, headless_bundle, tmp_path, request):
+    return {
+        "backbone": lambda: headless_bundle,
+        "labels of one text": lambda: bundle_with(labels=["crane"] * 12),
+        "labels that are numbers": lambda: bundle_with(labels=[str(index + 1) for index in range(12)]),
+        "knows nothing like an image": lambda: strange_bundle(tmp_path, known=50),
+    }[request.param]()
+
+
+@pytest.fixture
+def url(bundle) -> Iterator[str]:
+    with running(bundle) as server:
+        yield server.url
+
+
+def of(name: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("bundle", [name], indirect=True)
+
+
+@of("backbone")
+def test_a_backbone_shows_maps_and_no_part_that_needs_labels(looking, visit):
+    assert looking.get_by_role("tab").all_inner_texts() == ["Map", "Inside"]
+    assert "32 numbers" in looking.locator("#queue").inner_text()
+    assert asked(looking)["method"] == "class_token"
+    assert looking.locator("#map").is_visible()
+    turn(looking, "Inside")
+    looking.locator("#heads table").first.wait_for()
+    assert looking.locator("#wall-part").is_visible()
+    for part in OF_CLASSES.split():
+        assert not looking.locator(part).is_visible(), part
+    page = visit(link(looking).replace("inside", "what-if"))
+    settle(page)
+    assert (page.locator("#map").is_visible(), page.locator("#labels").is_visible()) == (True, False)
+
+
+@of("labels of one text")
+def test_labels_of_one_text_are_told_apart_by_their_index_wherever_they_stand(looking):
+    names = looking.locator(".labels .name").all_inner_texts()
+    id = looking.locator(".queue .chosen").get_attribute("data-id")
+    indices = [one["index"] for one in served(looking, f"/attention/{id}/report")["predictions"]]
+    assert names == [f"crane ({index})" for index in indices]
+    looking.locator(".labels button").nth(1).click()
+    looking.fill("[name=against]", names[2])
+    settle(looking)
+    assert (asked(looking)["label"], asked(looking)["against"]) == (str(indices[1]), str(indices[2]))
+    turn(looking, "Inside")
+    looking.locator(".receipt .logit th", has_text=f"“{names[1]}” − “{names[2]}”").wait_for()
+    looking.locator(".lens").wait_for()
+    assert sorted(looking.locator(".lens tbody th").all_inner_texts()) == sorted(names)
+    turn(looking, "What if")
+    looking.get_by_role("button", name="Top 10 %", exact=True).click()
+    looking.locator("#outcome table").wait_for()
+    assert looking.locator("#outcome .followed span").all_inner_texts() == [names[1]] * 2
+
+
+@of("labels that are numbers")
+def test_a_label_that_is_the_index_of_another_is_the_one_that_is_explained(looking, visit):
+    names = looking.locator(".labels .name").all_inner_texts()
+    for place, name in enumerate(names[:2]):
+        looking.locator(".labels button").nth(place).click()
+        settle(looking)
+        assert served(looking, address(looking))["label"] == name
+        assert looking.locator(".labels [aria-pressed=true] .name").all_inner_texts() == [name]
+    looking.fill("[name=label]", names[2])
+    looking.fill("[name=against]", names[3])
+    for page in (looking, visit(link(looking))):
+        settle(page)
+        answer = served(page, address(page))
+        assert (answer["label"], answer["against"]) == (names[2], names[3])
+
+
+@of("knows nothing like an image")
+def test_an_unfamiliar_image_is_called_so_above_its_label_also_when_the_person_comes_back_to_it(looking):
+    warning, label = looking.locator("#unfamiliar"), looking.locator(".labels .name").first
+    said = warning.inner_text()
+    assert said.startswith("This image is unlike the 50 images that the model was shown: it is less familiar than 98 %")
+    assert warning.bounding_box()["y"] < label.bounding_box()["y"]
+    assert link(looking)
+    looking.set_input_files("#file", "app/page/samples/heart.jpg")
+    looking.locator(".queue .chosen", has_text="heart.jpg").wait_for()
+    assert link(looking)
+    looking.go_back()
+    looking.locator(".queue .chosen", has_text="star.jpg").wait_for()
+    assert warning.inner_text() == said
