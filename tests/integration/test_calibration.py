@@ -110,5 +110,5 @@ def test_without_calibrate_it_is_measured_and_not_applied(images, export, alread
     export(tmp_path / "out", "--pictures", images)
     manifest = load_bundle(tmp_path / "out").manifest
     assert (manifest.temperature, manifest.calibration is None) == (1, False)
-    assert manifest.agreement.accuracy == manifest.agreement.accuracy_fp32
+    assert manifest.agreement["accuracy"] == manifest.agreement["accuracy_fp32"]
     assert "--calibrate applies it to the scores" in capsys.readouterr().out
