@@ -6,7 +6,6 @@ from functools import cached_property
 from fastapi import Request
 
 from app.api.answers import ModelName
-from app.api.body.json_reader import JsonReader
 from app.api.disconnect import cancel_on_disconnect
 from app.api.drawings import Drawings
 from app.bundle import Bundle
@@ -31,7 +30,6 @@ class Services:
     settings: Settings
     lifecycle: Lifecycle
     admission: Admission  # of images, but for large ones while they are decoded
-    json_reader: JsonReader
     bundle: Bundle
     model: Model
     classifier: Classifier

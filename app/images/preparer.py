@@ -1,4 +1,6 @@
-"""What a worker process does: from the bytes of an upload to the network's input, and to the thumbnail for maps."""
+"""What a worker process does: from the bytes of an image to the network's input, and to the thumbnail for maps; and
+JSON to what it says.
+"""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +8,14 @@ from io import BytesIO
 
 from PIL import Image
 
-from app.errors import UnsupportedType, UnusableImage
+from app.errors import MalformedRequest, UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
+from app.images.json_body import read_json
 from app.images.messages import Answer, pack_answer
 from app.images.preprocess import ImageSpec, Prepared, preprocess
 
+IMAGE, IMAGE_AND_THUMBNAIL, JSON = range(3)  # what a worker is asked for
 THUMBNAIL_QUALITY = 85  # JPEG
 
 
@@ -23,11 +27,13 @@ class Preparer:
     spec: ImageSpec
     thumbnail_px: int  # the longest side of a thumbnail
 
-    def __call__(self, data: bytes, claimed_pixels: int, thumbnail: bool) -> bytes:
+    def __call__(self, asked: int, data: bytes, claimed_pixels: int) -> bytes:
         answer: Answer
         try:
-            answer = self.prepare(data, thumbnail=thumbnail, claimed_pixels=claimed_pixels)
-        except (UnsupportedType, UnusableImage) as error:
+            if asked == JSON:
+                return read_json(data)
+            answer = self.prepare(data, thumbnail=asked == IMAGE_AND_THUMBNAIL, claimed_pixels=claimed_pixels)
+        except (UnsupportedType, UnusableImage, MalformedRequest) as error:
             answer = error.with_traceback(None)  # a traceback keeps the image until garbage is collected
         except MemoryError:
             answer = UnusableImage("Decoding this image takes too much memory.")

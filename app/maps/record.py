@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from app.bundle import Bundle
 from app.errors import UnsupportedType, UnusableImage
-from app.images.messages import Buffer, GarbledAnswer, pack_answer, unpack_answer
+from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import Prepared
+from app.images.upload import Buffer
 from app.inference.engine import Outputs
 
 VERSION = 5  # of the bytes of a record: versions do not find each other's records

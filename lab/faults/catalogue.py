@@ -30,14 +30,16 @@ FAULTS = {
         "app/inference/scoring.py", 'kind="stable")][:count]', 'kind="stable")]'
     ),
     # Requests
-    "json-escape": Fault(  # A string that ends with an escaped backslash does not end there.
-        "app/api/body/json_body.py", "return slashes % 2 == 1", "return True"
+    "json-bytes": Fault(  # True is taken for a byte of pixels.
+        "app/images/json_body.py",
+        "if set(map(type, values)) != {int}:",
+        "if not set(map(type, values)) <= {int, bool}:",
     ),
     "form-images": Fault(  # A form may have one image too many.
-        "app/api/body/form.py", "max_files=max_images,", "max_files=max_images + 1,"
+        "app/api/form.py", "<= max_images:", "<= max_images + 1:"
     ),
-    "number-bound": Fault(  # 256 is taken for a byte, and becomes 0.
-        "app/api/protocols/v2/numbers.py", "bytes(json.loads(", "bytes(number % 256 for number in json.loads("
+    "json-place": Fault(  # Of several large values in JSON, the second begins too early.
+        "app/images/json_body.py", "at += size\n            place", "at += size - 1\n            place"
     ),
     "page-policy": Fault(  # The page's policy allows scripts in the page.
         "app/api/routes/page.py", "script-src 'self';", "script-src 'self' 'unsafe-inline';"

@@ -29,7 +29,7 @@ BEGINNINGS = (
 @pytest.mark.parametrize("name", CASES)
 def test_every_size_in_the_catalogue_is_that_of_pillow(name):
     data = CASES[name].make()
-    size, of_pillow = size_in_header(Upload(data).read), None
+    size, of_pillow = size_in_header(Upload([data]).read), None
     with suppress(UnsupportedType, UnusableImage), opened(data, LIMITS) as (image, kind):
         of_pillow = image.size
         if kind == "TIFF":  # which Pillow turns as its orientation asks

@@ -1,6 +1,7 @@
 """app/images/intake.py: what becomes of an upload on which workers fail, and how many images are decoded at a time."""
 
 import asyncio
+import base64
 from io import BytesIO
 from unittest.mock import AsyncMock, Mock
 
@@ -8,12 +9,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from app.errors import Overloaded, UnusableImage
-from app.images.intake import BYTES_PER_PIXEL, Intake, open_intake
+from app.errors import MalformedRequest, Overloaded, UnusableImage
+from app.images.intake import BYTES_PER_PIXEL, MAX_JSON_HERE_BYTES, Intake, open_intake
+from app.images.json_body import image_in_base64
 from app.images.messages import GarbledAnswer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerTimedOut
+from app.images.preparer import IMAGE_AND_THUMBNAIL
 from app.images.upload import Upload
 from app.settings import Settings
+from tests.support import worker_pool
+from tests.support.saboteur import CRASH, SPIN, Saboteur, claim
 from tests.support.specs import preparer_of, spec_of
 
 PREPARED = object()
@@ -21,13 +26,13 @@ PREPARED = object()
 
 @pytest.fixture
 def intake() -> Intake:
-    return Intake(pool=Mock(), thumbnail_px=64)
+    return Intake(pool=Mock(), size=(8, 8), max_pixels=1000, thumbnail_px=64)
 
 
 async def prepare(intake: Intake, *answers: object) -> object:
     """What is returned or raised for an upload that workers answer so, one after the other."""
     intake.pool.run = AsyncMock(side_effect=answers)
-    (outcome,) = await asyncio.gather(intake.prepare(Upload(b"x"), thumbnail=True), return_exceptions=True)
+    (outcome,) = await asyncio.gather(intake.prepare(Upload([b"x"]), thumbnail=True), return_exceptions=True)
     return outcome
 
 
@@ -44,8 +49,8 @@ async def test_others_are_tried_where_a_worker_fails(intake, failure):
         ([GarbledAnswer], UnusableImage, "the decoder crashed on it"),
         ([WorkerTimedOut], UnusableImage, "takes too long"),
         ([WorkerFailed, WorkerTimedOut], UnusableImage, "takes too long"),
-        ([WorkerFailed, WorkerKilled, WorkerFailed], Overloaded, "No image can be decoded at the moment"),
-        ([OSError] * 3, Overloaded, "No image can be decoded at the moment"),
+        ([WorkerFailed, WorkerKilled, WorkerFailed], Overloaded, "Nothing can be decoded at the moment"),
+        ([OSError] * 3, Overloaded, "Nothing can be decoded at the moment"),
     ],
 )
 async def test_an_image_is_to_blame_only_where_all_workers_crash_by_themselves(intake, failures, refusal, words):
@@ -53,6 +58,30 @@ async def test_an_image_is_to_blame_only_where_all_workers_crash_by_themselves(i
     assert isinstance(refused, refusal)
     assert words in refused.detail
     assert await prepare(intake, PREPARED) is PREPARED  # nothing is remembered of it
+
+
+async def test_an_image_may_cost_what_the_pixels_that_it_claims_may_unless_it_is_too_large(intake):
+    intake.pool.run = AsyncMock()
+    for size in ((20, 50), (21, 50)):
+        await intake.prepare(Upload([claim(*size)]), thumbnail=False)
+    assert [call.args[0].pixels for call in intake.pool.run.call_args_list] == [1000, 0]
+
+
+async def test_json_is_read_by_a_worker_and_small_json_here():
+    with worker_pool.started(Saboteur(preparer_of(spec_of((8, 8)))), workers=1) as pool:
+        intake = Intake(pool=pool, size=(8, 8), max_pixels=1000, thumbnail_px=64)
+        for size in (1, MAX_JSON_HERE_BYTES, 2_000_000):
+            image = bytes(size)
+            text = b'{"inputs":"%s", "top_k": 2}' % base64.b64encode(image)
+            document = await intake.read_json(Upload([text[:9], text[9:]]))
+            found = document["inputs"]
+            assert image == (image_in_base64(found) if isinstance(found, str) else found.read(0, size))
+            assert document["top_k"] == 2
+        with pytest.raises(MalformedRequest, match="is not JSON"):
+            await intake.read_json(Upload([bytes(MAX_JSON_HERE_BYTES + 1)]))
+        for end, words in ((SPIN, "takes too long"), (CRASH, "crashed")):
+            with pytest.raises(MalformedRequest, match=words):
+                await intake.read_json(Upload([bytes(MAX_JSON_HERE_BYTES) + end]))
 
 
 @pytest.mark.parametrize(
@@ -68,16 +97,19 @@ def test_decoders_fit_the_memory_and_not_only_the_cores(monkeypatch, cores, gibi
 
 
 def test_no_image_has_longer_sides_whatever_the_limit():
-    assert open_intake(settings=Settings(max_image_pixels=10**30), spec=spec_of((8, 8))).pool.max_pixels == 2**28
+    assert open_intake(settings=Settings(max_image_pixels=10**30), spec=spec_of((8, 8))).max_pixels == 2**28
 
 
-def test_the_largest_answer_fits_its_limit(encode):
+async def test_the_largest_answer_fits_its_limit(encode):
     """Noise is what JPEG makes the least of."""
     spec, thumbnail_px = spec_of((64, 64)), 512
     noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
-    answer = preparer_of(spec, thumbnail_px=thumbnail_px)(encode(noise), 512 * 512, True)
-    pool = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec).pool
-    assert 0.2 * pool.max_answer_bytes < len(answer) < pool.max_answer_bytes
+    answer = preparer_of(spec, thumbnail_px=thumbnail_px)(IMAGE_AND_THUMBNAIL, encode(noise), 512 * 512)
+    intake = open_intake(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)
+    intake.pool.run = AsyncMock()
+    await intake.prepare(Upload([encode(noise)]), thumbnail=True)
+    limit = intake.pool.run.call_args.args[0].max_answer_bytes
+    assert 0.2 * limit < len(answer) < limit
 
 
 @pytest.mark.parametrize("thumbnail", [True, False])

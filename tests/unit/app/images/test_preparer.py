@@ -15,6 +15,7 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
+from app.images.preparer import IMAGE, IMAGE_AND_THUMBNAIL
 from app.images.preprocess import Prepared
 from tests.support.specs import preparer_of, spec_of
 
@@ -22,7 +23,8 @@ preparer = preparer_of(spec_of((8, 8)))
 
 
 def ask(data: bytes, *, pixels: int = 10**6, thumbnail: bool = True) -> Prepared:
-    return unpack_answer(bytearray(preparer(data, pixels, thumbnail)), shape=(8, 8))
+    asked = IMAGE_AND_THUMBNAIL if thumbnail else IMAGE
+    return unpack_answer(bytearray(preparer(asked, data, pixels)), shape=(8, 8))
 
 
 def test_the_answer_is_what_was_prepared(encode):
@@ -60,7 +62,7 @@ def test_nothing_of_a_refused_image_stays_in_memory(encode):
     try:
         for data in refused:
             before = sys.getrefcount(data)
-            preparer(data, 999, True)
+            preparer(IMAGE_AND_THUMBNAIL, data, 999)
             assert sys.getrefcount(data) == before
     finally:
         gc.enable()
@@ -123,7 +125,7 @@ def test_the_thumbnail_carries_nothing_else_of_the_upload(encode):
 
 @given(st.binary(max_size=300), st.booleans())
 def test_any_answer_is_read_or_refused(encode, junk, cut):
-    whole = preparer(encode(Image.new("RGB", (20, 10))), 200, True)
+    whole = preparer(IMAGE, encode(Image.new("RGB", (20, 10))), 200)
     try:
         done = unpack_answer(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
     except (GarbledAnswer, UnsupportedType, UnusableImage):
