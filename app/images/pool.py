@@ -207,4 +207,6 @@ async def _receive(connection: socket.socket, size: int) -> memoryview:
         if not received:
             raise ConnectionError("the worker has ended")
         view = view[received:]
+        if view:
+            await asyncio.sleep(0)  # a large answer may be there for milliseconds without a break
     return answer
