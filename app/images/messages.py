@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from app.errors import MalformedRequest, UnsupportedType, UnusableImage
-from app.images.kinds import IMAGES
+from app.images.headers import IMAGES
 from app.images.preprocess import Box, Prepared
 from app.images.upload import Buffer
 
