@@ -142,7 +142,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         metrics=metrics,
     )
     classifier = Classifier(
-        intake=backend.intake, batcher=backend.batcher, familiarity=backend.familiarity, explainer=explainer
+        preprocessor=backend.preprocessor, batcher=backend.batcher, familiarity=backend.familiarity, explainer=explainer
     )
     app.state.services = Services(
         settings=settings,

@@ -91,8 +91,8 @@ class ImageRequest:
         return upload
 
     async def read_json(self, upload: Upload) -> Any:
-        """What a JSON text says, as `Intake.read_json` has it. Raises ClientDisconnect and DeadlineExceeded too."""
-        reading = self.services.classifier.intake.read_json(upload)
+        """As `Preprocessor.read_json`. Raises ClientDisconnect and DeadlineExceeded too."""
+        reading = self.services.classifier.preprocessor.read_json(upload)
         try:
             async with asyncio.timeout(RequestState.of(self.request.scope).deadline - time.monotonic()):
                 return await cancel_on_disconnect(self.request, reading)

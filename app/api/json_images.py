@@ -37,7 +37,7 @@ class JsonImages(BaseModel):
 
 
 def images_in(document: object, *, max_images: int) -> tuple[list[Upload], Given]:
-    """The images of a document as `Intake.read_json` gives it, and the parameters in it. Raises MalformedRequest."""
+    """Images and parameters in a document as `Preprocessor.read_json` gives it. Raises MalformedRequest."""
     try:
         content = JsonImages.model_validate(document)
     except ValidationError:

@@ -12,11 +12,11 @@ import numpy as np
 
 from app.errors import MalformedRequest, UnsupportedType, UnusableImage
 from app.images.headers import IMAGES
-from app.images.preprocess import Box, Prepared
+from app.images.preprocess import Box, PreprocessedImage
 from app.images.upload import Buffer
 
 Refusal = UnsupportedType | UnusableImage | MalformedRequest
-Answer = Prepared | Refusal
+Answer = PreprocessedImage | Refusal
 
 MAX_FACTS_BYTES = 2**14  # of an answer, beside pixels and other large values
 _LENGTH = struct.Struct("!I")  # of the facts, which are JSON; they and the large values follow
@@ -28,8 +28,8 @@ class GarbledAnswer(Exception):
 
 
 def pack(facts: object, *values: Buffer) -> tuple[Buffer, ...]:
-    """The parts of the bytes, in their order. Raises ValueError for facts that are no JSON."""
-    text = json.dumps(facts, allow_nan=False).encode()
+    """The parts of the bytes, in their order."""
+    text = json.dumps(facts).encode()
     return _LENGTH.pack(len(text)), text, *values
 
 
@@ -51,13 +51,13 @@ def unpack(answer: Buffer) -> tuple[Any, int]:
 
 def pack_answer(answer: Answer) -> tuple[Buffer, ...]:
     """As `pack`."""
-    if isinstance(answer, Prepared):
+    if isinstance(answer, PreprocessedImage):
         facts = {"size": answer.size, "box": answer.box, "format": answer.format}
         return pack(facts, np.ascontiguousarray(answer.pixels).data, answer.thumbnail)
     return pack({"error": answer.kind, "detail": answer.detail})
 
 
-def unpack_answer(answer: Buffer, *, shape: tuple[int, int]) -> Prepared:
+def unpack_answer(answer: Buffer, *, shape: tuple[int, int]) -> PreprocessedImage:
     """`shape` is the height and width of the network's input. Nothing that is returned keeps `answer` in memory.
 
     Raises a refusal or GarbledAnswer.
@@ -71,7 +71,7 @@ def unpack_answer(answer: Buffer, *, shape: tuple[int, int]) -> Prepared:
         inside = 0 <= box.left < box.right <= width and 0 <= box.top < box.bottom <= height
         if not inside or not (IMAGES["JPEG"].match(thumbnail) or not thumbnail):
             raise ValueError("no image has such facts")
-        return Prepared(
+        return PreprocessedImage(
             pixels=np.frombuffer(answer, np.uint8, end - start, start).reshape(*shape, 3).copy(),
             size=(width, height),
             box=box,

@@ -13,7 +13,7 @@ from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.json_body import read_json
 from app.images.messages import Answer, pack_answer
-from app.images.preprocess import ImageSpec, Prepared, preprocess
+from app.images.preprocess import ImageSpec, PreprocessedImage, preprocess
 
 IMAGE, IMAGE_AND_THUMBNAIL, JSON = range(3)  # what a worker is asked for
 THUMBNAIL_QUALITY = 85  # JPEG
@@ -39,14 +39,14 @@ class Preparer:
             answer = UnusableImage("Decoding this image takes too much memory.")
         return b"".join(pack_answer(answer))
 
-    def prepare(self, data: bytes, *, thumbnail: bool, claimed_pixels: int | None = None) -> Prepared:
+    def prepare(self, data: bytes, *, thumbnail: bool, claimed_pixels: int | None = None) -> PreprocessedImage:
         """Raises UnsupportedType or UnusableImage, also for an image of more than `claimed_pixels`."""
         with opened(data, self.limits) as (image, name):
             if claimed_pixels is not None and image.width * image.height > claimed_pixels:
                 raise UnusableImage("The image is larger than its header says.")
             upright = upright_rgb(image)
         pixels, box = preprocess(upright, self.spec)
-        return Prepared(
+        return PreprocessedImage(
             pixels=pixels,
             size=upright.size,
             box=box,

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from app.bundle import Bundle
 from app.errors import UnsupportedType, UnusableImage
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from app.images.upload import Buffer
 from app.inference.engine import Outputs
 
@@ -73,7 +73,7 @@ def _dtype(name: str) -> str:
 class KeptImage:
     """What is kept of an image, so that its maps can be made when somebody asks for them."""
 
-    image: Prepared
+    image: PreprocessedImage
     classes: tuple[int, ...]  # the K most likely of the answer, most likely first
 
 

@@ -61,7 +61,7 @@ def received(
     headers = [(b"content-type", content_type.encode("latin-1"))] if content_type is not None else []
     scope = {"type": "http", "method": "POST", "headers": headers, "query_string": query}
     scope["route"] = SimpleNamespace(path="/classify")
-    classifier = SimpleNamespace(intake=SimpleNamespace(read_json=read))
+    classifier = SimpleNamespace(preprocessor=SimpleNamespace(read_json=read))
     RequestState.of(scope).deadline = time.monotonic() + within_s
     request = ImageRequest(Request(scope, receive), SimpleNamespace(classifier=classifier))
     return asyncio.run(request.read(Parameters, max_images=3))

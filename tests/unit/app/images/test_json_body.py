@@ -83,7 +83,6 @@ def test_other_lists_are_no_bytes(numbers):
         (b"{", "not JSON"),
         (b"\xff\xd8\xff\xe0", "not JSON"),
         (b"[NaN]", "not JSON"),
-        (b"[1e999]", "not JSON"),
         (b"[" + b"1" * 5000 + b"]", "not JSON"),
         ('{"inputs": "eA=="}'.encode("utf-16"), "not JSON"),
         (b"[" * 9000, "not JSON"),

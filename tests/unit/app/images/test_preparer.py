@@ -16,13 +16,13 @@ from PIL import Image
 from app.errors import UnsupportedType, UnusableImage
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
 from app.images.preparer import IMAGE, IMAGE_AND_THUMBNAIL
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from tests.support.specs import preparer_of, spec_of
 
 preparer = preparer_of(spec_of((8, 8)))
 
 
-def ask(data: bytes, *, pixels: int = 10**6, thumbnail: bool = True) -> Prepared:
+def ask(data: bytes, *, pixels: int = 10**6, thumbnail: bool = True) -> PreprocessedImage:
     asked = IMAGE_AND_THUMBNAIL if thumbnail else IMAGE
     return unpack_answer(bytearray(preparer(asked, data, pixels)), shape=(8, 8))
 

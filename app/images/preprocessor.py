@@ -16,7 +16,7 @@ from app.images.json_body import read_json, unpack_document
 from app.images.messages import MAX_FACTS_BYTES, GarbledAnswer, unpack_answer
 from app.images.pool import Question, WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.preparer import IMAGE, IMAGE_AND_THUMBNAIL, JSON, Preparer, thumbnail_of
-from app.images.preprocess import Box, ImageSpec, Prepared
+from app.images.preprocess import Box, ImageSpec, PreprocessedImage
 from app.images.turns import LARGE_PIXELS, Turns
 from app.images.upload import Upload
 from app.machine import allowed_cores, allowed_memory
@@ -32,7 +32,7 @@ TRIES = 3  # each in another process: one that crashes may have been ended from 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Intake:
+class Preprocessor:
     """Sends an upload to a worker, and to others where that fails."""
 
     pool: WorkerPool
@@ -40,7 +40,7 @@ class Intake:
     max_pixels: int  # of an image; a worker refuses one of more before it decodes anything
     thumbnail_px: int  # the longest side of a thumbnail
 
-    async def prepare(self, upload: Upload, *, thumbnail: bool) -> Prepared:
+    async def prepare(self, upload: Upload, *, thumbnail: bool) -> PreprocessedImage:
         """Raises UnsupportedType or UnusableImage, and Overloaded when no worker can be started, or workers are ended
         from outside, which is not the fault of the image.
         """
@@ -86,18 +86,18 @@ class Intake:
             raise Overloaded("Nothing can be decoded at the moment. Send this request again in a moment.")
         raise refusal("This could not be decoded: the decoder crashed on it.")
 
-    async def prepare_pixels(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> Prepared:
+    async def prepare_pixels(self, pixels: npt.NDArray[np.uint8], *, thumbnail: bool) -> PreprocessedImage:
         """Pixels (height, width, 3) that need no decoding: nothing about them can be hostile."""
         height, width, _ = pixels.shape
         small = b""
         if thumbnail:
             small = await asyncio.to_thread(thumbnail_of, Image.fromarray(pixels), self.thumbnail_px)
         size, box = (width, height), Box(0, 0, width, height)
-        return Prepared(pixels=pixels, size=size, box=box, format="pixels", thumbnail=small)
+        return PreprocessedImage(pixels=pixels, size=size, box=box, format="pixels", thumbnail=small)
 
 
-def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
-    """An intake that has not been started."""
+def open_preprocessor(*, settings: Settings, spec: ImageSpec) -> Preprocessor:
+    """A preprocessor that has not been started."""
     limits = Limits(max_pixels=settings.max_image_pixels, max_aspect_ratio=settings.max_aspect_ratio)
     in_memory = allowed_memory() // MEMORY_SHARES // BYTES_PER_PIXEL
     workers = settings.decode_workers or max(min(allowed_cores(), in_memory // LARGE_PIXELS), MIN_WORKERS)
@@ -107,4 +107,4 @@ def open_intake(*, settings: Settings, spec: ImageSpec) -> Intake:
         turns=Turns(workers=workers, max_large_pixels=in_memory),
         max_pixels=max(max_pixels, settings.max_upload_bytes),
     )
-    return Intake(pool=pool, size=spec.size, max_pixels=max_pixels, thumbnail_px=settings.thumbnail_px)
+    return Preprocessor(pool=pool, size=spec.size, max_pixels=max_pixels, thumbnail_px=settings.thumbnail_px)
