@@ -14,6 +14,7 @@ from app.images.decode import Limits, opened
 from app.images.json_body import read_json
 from app.images.messages import Answer, pack_answer
 from app.images.preprocess import ImageSpec, PreprocessedImage, preprocess
+from app.machine import give_back_memory
 
 IMAGE, IMAGE_AND_THUMBNAIL, JSON = range(3)  # what a worker is asked for
 THUMBNAIL_QUALITY = 85  # JPEG
@@ -34,9 +35,13 @@ class Preparer:
                 return read_json(data)
             answer = self.prepare(data, thumbnail=asked == IMAGE_AND_THUMBNAIL, claimed_pixels=claimed_pixels)
         except (UnsupportedType, UnusableImage, MalformedRequest) as error:
-            answer = error.with_traceback(None)  # a traceback keeps the image until garbage is collected
+            answer = error.with_traceback(None)  # a traceback keeps the upload until garbage is collected
+            answer.__context__ = None
         except MemoryError:
             answer = UnusableImage("Decoding this image takes too much memory.")
+        finally:
+            if asked == JSON:  # what is left of it lies between what stays; images need the same blocks again and again
+                give_back_memory()
         return b"".join(pack_answer(answer))
 
     def prepare(self, data: bytes, *, thumbnail: bool, claimed_pixels: int | None = None) -> PreprocessedImage:

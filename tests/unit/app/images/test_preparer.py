@@ -15,7 +15,7 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
-from app.images.preparer import IMAGE, IMAGE_AND_THUMBNAIL
+from app.images.preparer import IMAGE, IMAGE_AND_THUMBNAIL, JSON
 from app.images.preprocess import PreprocessedImage
 from tests.support.specs import preparer_of, spec_of
 
@@ -53,16 +53,17 @@ def test_refusals_come_back_as_they_were(data, kind):
     assert there.value.detail == here.value.detail
 
 
-def test_nothing_of_a_refused_image_stays_in_memory(encode):
-    """Not until the next garbage collection, which may come after dozens of images of 32 MiB."""
+def test_nothing_of_what_is_refused_stays_in_memory(encode):
+    """Not until the next garbage collection, which may come after dozens of uploads of 32 MiB."""
     large, broken = encode(Image.new("RGB", (50, 20))), b"\x89PNG\r\n\x1a\n" + bytes(1000)
-    refused = (large, broken, b"\xff\xd8\xff" + bytes(1000), b"GIF89a" + bytes(1000), b"hello")
+    images = (large, broken, b"\xff\xd8\xff" + bytes(1000), b"GIF89a" + bytes(1000), b"hello")
+    texts = (b'{"a": "' + bytes(1000), b"[" * 9000, b"\xff" * 1000, b'["' + b"." * 1000 + b'"]')
     gc.collect()
     gc.disable()
     try:
-        for data in refused:
+        for asked, data in (*((IMAGE_AND_THUMBNAIL, image) for image in images), *((JSON, text) for text in texts)):
             before = sys.getrefcount(data)
-            preparer(IMAGE_AND_THUMBNAIL, data, 999)
+            preparer(asked, data, 999)
             assert sys.getrefcount(data) == before
     finally:
         gc.enable()
