@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Bundle
-from app.errors import UnsupportedType, UnusableImage
+from app.errors import ServiceError
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import PreprocessedImage
 from app.images.upload import Buffer
@@ -118,7 +118,7 @@ class RecordFormat:
             self._check_classes(classes)
             answer = memoryview(packed)[_CHECKSUM.size + classes.nbytes :]
             return KeptImage(image=unpack_answer(answer, shape=self.size), classes=tuple(classes.tolist()))
-        except (ValueError, struct.error, GarbledAnswer, UnsupportedType, UnusableImage) as error:
+        except (ValueError, struct.error, GarbledAnswer, ServiceError) as error:
             raise DamagedRecord from error
 
     def pack_maps(self, maps: Maps) -> bytes:
