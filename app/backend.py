@@ -11,7 +11,7 @@ from functools import partial
 
 from app.bundle import load_bundle
 from app.errors import CannotStart
-from app.images.intake import open_intake
+from app.images.preprocessor import open_preprocessor
 from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.familiarity import NO_IMAGES, open_familiarity
@@ -41,14 +41,14 @@ class Backend:
         if settings.unfamiliar == "refuse" and not self.bundle.manifest.familiarity:
             raise CannotStart(f"VIT_UNFAMILIAR=refuse needs a bundle that knows its images, and {NO_IMAGES}")
         self.familiarity = open_familiarity(self.bundle)
-        self.intake = open_intake(settings=settings, spec=self.bundle.manifest.image)
+        self.preprocessor = open_preprocessor(settings=settings, spec=self.bundle.manifest.image)
         self.batcher = Batcher()
         self.runner = Runner(batcher=self.batcher, lifecycle=self.lifecycle, on_batch=self.metrics.batch)
-        self.metrics.cpu.others = lambda: self.intake.pool.processes().all
+        self.metrics.cpu.others = lambda: self.preprocessor.pool.processes().all
         opening = partial(open_model, settings=settings, bundle=self.bundle)
         log.info("starting the processes that decode images")
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
-        self._decoders: Future[None] = starters.submit(self.intake.pool.start)
+        self._decoders: Future[None] = starters.submit(self.preprocessor.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)
         starters.shutdown(wait=False)
 
@@ -81,4 +81,4 @@ class Backend:
         self._model.exception()
         self.runner.stop()
         self._decoders.exception()
-        self.intake.pool.stop()
+        self.preprocessor.pool.stop()

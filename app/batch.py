@@ -136,7 +136,7 @@ class BatchClassifier:
             if image is None:
                 raise UnusableImage("The image is missing.")
             async with self._in_work:
-                prepared = await self._backend.intake.prepare(Upload(image), thumbnail=False)
+                prepared = await self._backend.preprocessor.prepare(Upload([image]), thumbnail=False)
                 if self._choice:
                     run = self._backend.batcher.run("explain", prepared.pixels, classes=self._explained)
                 else:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, Fault, ServiceError
-from app.images.intake import Intake
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
+from app.images.preprocessor import Preprocessor
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Pixels
@@ -31,7 +31,7 @@ class Processed:
     embedding: npt.NDArray[np.floating]  # (F,)
     familiarity: float | None  # 0 to 1; None if the bundle does not know its images
     id: str | None  # under which it is kept, if it is
-    image: Prepared
+    image: PreprocessedImage
     maps: Maps | None  # where they were asked for now
 
 
@@ -59,7 +59,7 @@ class Wanted:
 class Classifier:
     """Hands the work to others: it owns no thread and no session."""
 
-    intake: Intake
+    preprocessor: Preprocessor
     batcher: Batcher
     familiarity: Familiarity | None
     explainer: Explainer
@@ -97,8 +97,8 @@ class Classifier:
                 id = await self.explainer.keep(prepared, logits, maps)
         return Processed(logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=prepared, maps=maps)
 
-    async def _decode(self, image: Image, wanted: Wanted) -> Prepared:
+    async def _decode(self, image: Image, wanted: Wanted) -> PreprocessedImage:
         with wanted.stages.time("decode"):
             if isinstance(image, Upload):
-                return await self.intake.prepare(image, thumbnail=wanted.drawn)
-            return await self.intake.prepare_pixels(image, thumbnail=wanted.drawn)
+                return await self.preprocessor.prepare(image, thumbnail=wanted.drawn)
+            return await self.preprocessor.prepare_pixels(image, thumbnail=wanted.drawn)

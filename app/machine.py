@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path, PurePosixPath
 
 PROCESS = Path("/proc/self")
@@ -35,7 +36,7 @@ def hide_memory() -> None:
     store's password. A decoder that an image has taken over is such a process.
     """
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0)
+        _c_library().prctl(_PR_SET_DUMPABLE, 0)
 
 
 def processors() -> int:
@@ -127,3 +128,14 @@ def allow_open_files(wanted: int) -> int:
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
     return max(soft, most)
+
+
+def give_back_memory() -> None:
+    """Give what this process has freed back to the system, where that is the C library's to do."""
+    with suppress(AttributeError):  # of glibc alone
+        _c_library().malloc_trim(0)
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

@@ -16,7 +16,6 @@ from fastapi_offline import FastAPIOffline
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
-from app.api.body.json_reader import JsonReader
 from app.api.description import described
 from app.api.protocols import huggingface
 from app.api.protocols.v2 import infer
@@ -101,7 +100,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
         # Beside the event loop, on which requests that are cancelled still get their answer.
-        for stop in (app.state.services.json_reader.close, cpu_pool.shutdown, backend.stop):
+        for stop in (cpu_pool.shutdown, backend.stop):
             await asyncio.to_thread(stop)
         await app.state.services.explainer.finish()
         await store.close()
@@ -142,13 +141,12 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         metrics=metrics,
     )
     classifier = Classifier(
-        intake=backend.intake, batcher=backend.batcher, familiarity=backend.familiarity, explainer=explainer
+        preprocessor=backend.preprocessor, batcher=backend.batcher, familiarity=backend.familiarity, explainer=explainer
     )
     app.state.services = Services(
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
-        json_reader=JsonReader(admission=admission),
         bundle=bundle,
         model=model,
         classifier=classifier,

@@ -3,18 +3,19 @@
 import asyncio
 import hashlib
 import logging
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Request
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 from starlette.requests import ClientDisconnect
 
-from app.api.body.form import read_form
-from app.api.body.json_images import read_json
+from app.api.form import read_form
+from app.api.json_images import images_in
 from app.api.parameters import Given, P, check_names, read
 from app.api.results import BY_SETTINGS, Familiar
 from app.api.services import Services, cancel_on_disconnect
@@ -57,7 +58,7 @@ class ImageRequest:
         as much. A query that is wrong is refused before the body is read.
 
         Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
-        images, ClientDisconnect, and what admission and the door raise.
+        images, ClientDisconnect, DeadlineExceeded, Overloaded, and what the door raises.
         """
         in_query = self.request.query_params.multi_items()
         parameters = read(kind, in_query)
@@ -74,15 +75,28 @@ class ImageRequest:
         """
         kind = self.request.headers.get("content-type", "").split(";")[0].strip().lower()
         if kind == "application/json":
-            return await read_json(self.request, self.services.json_reader, max_images=max_images)
+            return images_in(await self.read_json(await self.received()), max_images=max_images)
         if kind.startswith("multipart/form-data"):
             return await read_form(self.request, parameters=parameters, max_images=max_images)
         if kind.startswith("multipart/"):
             raise UnsupportedType("Send the image itself as the body, or images as parts of multipart/form-data.")
+        return [await self.received()], ()
+
+    async def received(self) -> Upload:
+        """The whole body. Raises ClientDisconnect, and what the door raises."""
         upload = Upload()
         async for piece in self.request.stream():
             upload.add(piece)
-        return [upload], ()
+        return upload
+
+    async def read_json(self, upload: Upload) -> Any:
+        """As `Preprocessor.read_json`. Raises ClientDisconnect and DeadlineExceeded too."""
+        reading = self.services.classifier.preprocessor.read_json(upload)
+        try:
+            async with asyncio.timeout(RequestState.of(self.request.scope).deadline - time.monotonic()):
+                return await cancel_on_disconnect(self.request, reading)
+        except TimeoutError:
+            raise DeadlineExceeded from None
 
     async def run(
         self,

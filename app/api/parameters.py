@@ -38,8 +38,11 @@ def read(kind: type[P], given: Given) -> P:
 
 
 def as_text(value: object) -> str:
-    """A value of JSON as it would stand in a query."""
-    return value if isinstance(value, str) else json.dumps(value)
+    """A value of JSON as it would stand in a query. Raises MalformedRequest for a large one, which is set aside."""
+    try:
+        return value if isinstance(value, str) else json.dumps(value)
+    except TypeError:
+        raise MalformedRequest("A parameter in the JSON is too long.") from None
 
 
 def check_names(given: Sequence[str], known: Collection[str], request: Request) -> None:

@@ -12,14 +12,13 @@ import numpy.typing as npt
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from app.api.body.json_reader import JsonReader
 from app.api.render import Drawings
 from app.api.results import ModelName
 from app.bundle import Bundle
 from app.classifier import Classifier
 from app.door.admission import Admission
 from app.errors import UnknownAttention
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from app.inference.model import Model
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
@@ -40,7 +39,6 @@ class Services:
     settings: Settings
     lifecycle: Lifecycle
     admission: Admission  # of images, but for large ones while they are decoded
-    json_reader: JsonReader
     bundle: Bundle
     model: Model
     classifier: Classifier
@@ -75,7 +73,7 @@ class Services:
 
     async def occluded(
         self,
-        image: Prepared,
+        image: PreprocessedImage,
         covered: npt.NDArray[np.bool_],
         read: Callable[[Logits], T],
         request: Request,

@@ -14,7 +14,7 @@ from app.drawing.colors import Colormap, Limits, paint
 from app.drawing.contour import outline, smallest_holding
 from app.drawing.png import encode
 from app.images.preparer import THUMBNAIL_PX
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 
 Interpolation = Literal["nearest", "bilinear", "bicubic"]
 
@@ -48,7 +48,7 @@ class Style(BaseModel):
     fade: Annotated[bool, Field(description="Let the image show through the more, the weaker the map")] = True
 
 
-def draw(values: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:
+def draw(values: npt.NDArray[np.float32], image: PreprocessedImage, style: Style, limits: Limits) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
     With overlay the map is blended over the image, which is pale under a map that fades, and else grey under a signed
@@ -92,7 +92,7 @@ def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Styl
     return paint(_enlarge(values, size, style, limits), colormap(style, limits))
 
 
-def _thumbnail(image: Prepared) -> Image.Image:
+def _thumbnail(image: PreprocessedImage) -> Image.Image:
     """Opened with the one parser that it needs: a process that has decoded hostile bytes has made it."""
     thumbnail = JpegImageFile(BytesIO(image.thumbnail))
     if max(thumbnail.size) > THUMBNAIL_PX:
@@ -114,7 +114,7 @@ def colormap(style: Style, limits: Limits) -> Colormap:
     return style.colormap or ("rdbu" if limits.signed else "viridis")
 
 
-def _place(image: Prepared, size: tuple[int, int]) -> tuple[int, int, int, int]:
+def _place(image: PreprocessedImage, size: tuple[int, int]) -> tuple[int, int, int, int]:
     """The crop box in pixels of a canvas of `size`, at least one pixel wide and high."""
     x, y = size[0] / image.size[0], size[1] / image.size[1]
     left, top = min(round(image.box.left * x), size[0] - 1), min(round(image.box.top * y), size[1] - 1)

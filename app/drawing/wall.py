@@ -10,7 +10,7 @@ from app.drawing.colorbar import INK, PAPER, with_colorbar
 from app.drawing.colors import Limits
 from app.drawing.heatmap import Style, colorize, colormap
 from app.drawing.png import encode
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 
 WIDTH = 1200  # pixels of a sheet, wider only where cells would be less than SMALLEST_CELL
 SMALLEST_CELL, LARGEST_CELL = 24, 160
@@ -41,7 +41,7 @@ def lay_out(layers: int, heads: int, grid: tuple[int, int]) -> Layout:
     return Layout((MARGIN, MARGIN), cell, GAP, size)
 
 
-def draw_wall(maps: npt.NDArray[np.float32], image: Prepared, style: Style, limits: Limits) -> bytes:
+def draw_wall(maps: npt.NDArray[np.float32], image: PreprocessedImage, style: Style, limits: Limits) -> bytes:
     """PNG of maps (layers, heads, rows, columns), laid out by `lay_out`.
 
     With overlay each map lies on the pixels that the network saw.

@@ -6,8 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageCms
 
-from app.images.decode import AvifImage
-from app.images.orientation import orientation
+from app.images.decode import AvifImage, orientation
 
 WHITE = (255, 255, 255)
 ROWS = 64  # converted at a time, so that an image is never in memory as floats as a whole

@@ -6,7 +6,7 @@ Knows nothing of HTTP, and imports little: it runs in processes of its own.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import BytesIO
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from PIL import (
     AvifImagePlugin,
@@ -22,8 +22,7 @@ from PIL import (
 from PIL import WebPImagePlugin as WebpImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
-from app.images.headers import JPEG_BARE, JPEG_MARKER, JPEG_SCAN
-from app.images.kinds import ACCEPTED, IMAGES, what_is
+from app.images.headers import ACCEPTED, IMAGES, JPEG_BARE, JPEG_MARKER, JPEG_SCAN, what_is
 
 AVIF_DECODER = "dav1d"
 THREADS = 1  # of one AVIF, as for every other type; Pillow takes one for each core
@@ -61,6 +60,10 @@ PARSERS: dict[str, type[ImageFile.ImageFile]] = {
     "TIFF": TiffImagePlugin.TiffImageFile,
     "AVIF": AvifImage,
 }
+_EXIF = b"Exif\0\0"
+_ORIENTATION = 0x0112  # a tag of TIFF and Exif
+_SHORT = 3
+_MAX_ENTRIES = 1000  # of a directory; cameras write tens
 MAX_SIDE = 16384  # pixels; the limit of WebP itself is 16383
 MAX_ASPECT_RATIO = 64.0
 MAX_SCANS = 100  # of a JPEG; encoders write ten
@@ -137,3 +140,25 @@ def sniff(data: bytes) -> str:
     if name not in IMAGES:
         raise UnsupportedType(f"This is {name}, not {ACCEPTED}." if name else f"This is not {ACCEPTED}.")
     return name
+
+
+def orientation(exif: bytes) -> int:
+    """1 to 8, numbered as in Exif 2.32, 4.6.4. It is 1, upright, where the tag is absent or broken.
+
+    `exif` is a TIFF structure, with or without the marker that JPEG puts before it. Pillow's `getexif` would take
+    that of XMP too.
+    """
+    exif = exif.removeprefix(_EXIF)
+    if exif[:2] not in (b"II", b"MM"):
+        return 1
+    order: Literal["little", "big"] = "little" if exif[:2] == b"II" else "big"
+
+    def number(at: int, size: int) -> int:
+        return int.from_bytes(exif[at : at + size], order)
+
+    directory = number(4, 4)
+    for entry in range(directory + 2, directory + 2 + 12 * min(number(directory, 2), _MAX_ENTRIES), 12):
+        if number(entry, 2) == _ORIENTATION:
+            one_number = number(entry + 2, 2) == _SHORT and number(entry + 4, 4) == 1
+            return number(entry + 8, 2) if one_number and 1 <= number(entry + 8, 2) <= 8 else 1
+    return 1

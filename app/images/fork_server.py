@@ -22,16 +22,16 @@ from pathlib import Path
 
 from app.machine import IMAGES_NICENESS, yield_by
 
-# From an upload, how many pixels it claims to have, and whether to make a thumbnail, to an answer
-Work = Callable[[bytes, int, bool], bytes]
+# From what is asked, the bytes of an upload, and how many pixels it claims to have, to an answer
+Work = Callable[[int, bytes, int], bytes]
 
-REQUEST = struct.Struct("!QQ?")  # the bytes of the upload that follows, then both arguments of `Work`
+REQUEST = struct.Struct("!BQQ")  # what is asked, the bytes of the upload that follows, and the pixels
 ANSWER = struct.Struct("!Q")  # before every answer: how many bytes of it follow
 ORDER = struct.Struct("!i")  # to the fork server, for a new process: the one to end before, or 0
 REPORT = struct.Struct("!ii")  # from it: the new process, or 0 where none can be forked, and how the old one ended
 
 # What one image may cost, by the pixels that it claims to have. Photographs take a tenth of this time in any format, at
-# most 50 ns a pixel, and noise in AVIF takes 330.
+# most 50 ns a pixel, and noise in AVIF takes 330. A byte of JSON counts as a pixel: empty lists take 24 bytes for each.
 CPU_S, CPU_S_PER_PIXEL = 0.5, 5e-7
 MEMORY_BYTES = 256 * 2**20
 MEMORY_BYTES_PER_PIXEL = 24  # the most of any format: an animated WebP, of which libwebp keeps three canvases
@@ -108,13 +108,13 @@ def _serve(connection: socket.socket, work: Work, *, max_pixels: int, fork_serve
     logging.disable()
     connection.sendall(READY)
     while len(header := connection.recv(REQUEST.size, socket.MSG_WAITALL)) == REQUEST.size:  # less: it is closed
-        data_bytes, pixels, thumbnail = REQUEST.unpack(header)
+        question, data_bytes, pixels = REQUEST.unpack(header)
         data = connection.recv(data_bytes, socket.MSG_WAITALL)  # Pillow reads these bytes, without a copy
         if len(data) < data_bytes:
             return
         _limit_address_space(before + _memory_bytes(pixels))
         signal.setitimer(signal.ITIMER_PROF, CPU_S + CPU_S_PER_PIXEL * pixels)
-        answer = work(data, pixels, thumbnail)
+        answer = work(question, data, pixels)
         signal.setitimer(signal.ITIMER_PROF, 0)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
 

@@ -9,22 +9,25 @@ resource tracker go on when the pool has ended.
 """
 
 import asyncio
+import mmap
 import signal
 import socket
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from app.errors import ServiceError
 from app.images.fork_server import ANSWER, REQUEST, Work
-from app.images.headers import size_in_header
-from app.images.preprocess import Prepared
 from app.images.turns import Turns
-from app.images.upload import Upload
+from app.images.upload import Buffer, Upload
 from app.images.worker import ForkServer, Worker
 
+T = TypeVar("T")
+
+MAX_SENT_AT_ONCE = 1000  # pieces; IOV_MAX of Linux is 1024
+MAX_ON_HEAP_BYTES = 2**20  # of an answer: a larger bytearray takes the event loop milliseconds to fill with zeros
 WALL_S = 60.0  # until a worker that neither computes nor answers is ended: its own limit counts processor time alone
 
 
@@ -40,6 +43,17 @@ class WorkerKilled(WorkerFailed):
 
 class WorkerTimedOut(WorkerFailed):
     """A worker took more processor time than the pixels of the image are worth."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Generic[T]):
+    """What a worker is asked about an upload."""
+
+    kind: int  # an argument of `Work`
+    upload: Upload
+    pixels: int  # that it claims to have, and that its time and its memory are measured by
+    max_answer_bytes: int
+    unpack: Callable[[Buffer], T]  # raises ServiceError for a refusal
 
 
 class Processes(NamedTuple):
@@ -59,9 +73,7 @@ class WorkerPool:
 
     work: Work  # pickled, and sent to the fork server
     turns: Turns
-    max_pixels: int  # of an image; a worker refuses one of more before it decodes anything
-    max_answer_bytes: int
-    unpack: Callable[[bytearray], Prepared]  # reads what `work` answers
+    max_pixels: int  # the most of any question
 
     def __post_init__(self) -> None:
         self._workers = [Worker() for _ in range(self.turns.workers)]
@@ -91,25 +103,23 @@ class WorkerPool:
         fork_server = self._fork_server.process if self._fork_server else 0
         return Processes(fork_server, tuple(worker.process for worker in self._workers))
 
-    async def run(self, upload: Upload, *, thumbnail: bool) -> Prepared:
-        """A worker's answer about an upload.
+    async def run(self, question: Question[T]) -> T:
+        """What a worker answers.
 
         A caller that is cancelled while it waits leaves the queue; one that is cancelled later loses its answer.
         Raises what `unpack` raises, WorkerFailed, WorkerKilled or WorkerTimedOut, and OSError when no process can be
         started.
         """
-        width, height = size_in_header(upload.read)
-        pixels = width * height if width * height <= self.max_pixels else 0
-        await self.turns.enter(pixels)
+        await self.turns.enter(question.pixels)
         worker = self._idle.pop()
-        exchange = asyncio.ensure_future(self._exchange(worker, upload, pixels, thumbnail=thumbnail))
-        exchange.add_done_callback(partial(self._finished, worker, pixels))
+        exchange = asyncio.ensure_future(self._exchange(worker, question))
+        exchange.add_done_callback(partial(self._finished, worker, question.pixels))
         try:
             return await asyncio.shield(exchange)
         finally:
             del exchange  # its exception refers to this frame: a cycle would keep the upload
 
-    def _finished(self, worker: Worker, pixels: int, exchange: asyncio.Future[Prepared]) -> None:
+    def _finished(self, worker: Worker, pixels: int, exchange: asyncio.Future[T]) -> None:
         if not exchange.cancelled():
             exchange.exception()  # marks it as seen, even if the caller has left
         if worker.connection:
@@ -118,15 +128,15 @@ class WorkerPool:
             self._idle.insert(0, worker)  # the last to be used: where none can be forked, it would fail at once
         self.turns.leave(pixels)
 
-    async def _exchange(self, worker: Worker, upload: Upload, pixels: int, *, thumbnail: bool) -> Prepared:
+    async def _exchange(self, worker: Worker, question: Question[T]) -> T:
         """The worker's answer. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
         try:
             async with asyncio.timeout(WALL_S):
-                return await self._ask(worker, upload, pixels, thumbnail=thumbnail)
+                return await self._ask(worker, question)
         except ServiceError:
-            raise  # an answer about the image
+            raise  # an answer about the upload
         except TimeoutError as error:
             worker.kill()
             worker.close()
@@ -139,14 +149,15 @@ class WorkerPool:
             worker.close()
             raise
 
-    async def _ask(self, worker: Worker, upload: Upload, pixels: int, *, thumbnail: bool) -> Prepared:
+    async def _ask(self, worker: Worker, question: Question[T]) -> T:
         """Raises what `unpack` raises, OSError and WorkerFailed."""
         assert worker.connection
-        await _send(worker.connection, REQUEST.pack(len(upload), pixels, thumbnail), upload)
+        header = REQUEST.pack(question.kind, len(question.upload), question.pixels)
+        await _send(worker.connection, header, question.upload)
         (size,) = ANSWER.unpack(await _receive(worker.connection, ANSWER.size))
-        if size > self.max_answer_bytes:
+        if size > question.max_answer_bytes:
             raise WorkerFailed("the answer is too large")
-        return self.unpack(await _receive(worker.connection, size))
+        return question.unpack(await _receive(worker.connection, size))
 
     async def _why_it_ended(self, worker: Worker) -> WorkerFailed:
         """A new process takes its place, because the exit code is known only then."""
@@ -179,17 +190,15 @@ class WorkerPool:
 
 
 async def _send(connection: socket.socket, header: bytes, upload: Upload) -> None:
-    """Both with one system call where they fit into the socket, and without a copy."""
-    first, *others = upload.parts()
-    sent = connection.sendmsg([header, first])  # nothing else is in the socket, so the header fits
-    for part in (first[sent - len(header) :], *others):
-        await asyncio.get_running_loop().sock_sendall(connection, part)
+    """With one system call where all of it fits into the socket, and without a copy."""
+    sent = connection.sendmsg([header, *upload.pieces[:MAX_SENT_AT_ONCE]])  # nothing else is there: the header fits
+    for piece in upload.part(sent - len(header), len(upload)).pieces:
+        await asyncio.get_running_loop().sock_sendall(connection, piece)
 
 
-async def _receive(connection: socket.socket, size: int) -> bytearray:
+async def _receive(connection: socket.socket, size: int) -> memoryview:
     """Asks the event loop only where it has to wait, for that takes ten system calls."""
-    data = bytearray(size)
-    view = memoryview(data)
+    answer = view = memoryview(bytearray(size) if size <= MAX_ON_HEAP_BYTES else mmap.mmap(-1, size))
     while view:
         try:
             received = connection.recv_into(view)
@@ -198,4 +207,6 @@ async def _receive(connection: socket.socket, size: int) -> bytearray:
         if not received:
             raise ConnectionError("the worker has ended")
         view = view[received:]
-    return data
+        if view:
+            await asyncio.sleep(0)  # a large answer may be there for milliseconds without a break
+    return answer

@@ -1,4 +1,6 @@
-"""What a worker process does: from the bytes of an upload to the network's input, and to the thumbnail for maps."""
+"""What a worker process does: from the bytes of an image to the network's input, and to the thumbnail for maps; and
+JSON to what it says.
+"""
 
 import math
 from dataclasses import dataclass
@@ -6,12 +8,15 @@ from io import BytesIO
 
 from PIL import Image
 
-from app.errors import UnsupportedType, UnusableImage
+from app.errors import MalformedRequest, UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
+from app.images.json_body import read_json
 from app.images.messages import Answer, pack_answer
-from app.images.preprocess import ImageSpec, Prepared, preprocess
+from app.images.preprocess import ImageSpec, PreprocessedImage, preprocess
+from app.machine import give_back_memory
 
+IMAGE, IMAGE_AND_THUMBNAIL, JSON = range(3)  # what a worker is asked for
 THUMBNAIL_QUALITY = 85  # JPEG
 THUMBNAIL_PX = 640  # the longest side; a larger image is shrunk by a whole factor
 
@@ -24,24 +29,30 @@ class Preparer:
     spec: ImageSpec
     thumbnail_px: int  # the longest side of a thumbnail
 
-    def __call__(self, data: bytes, claimed_pixels: int, thumbnail: bool) -> bytes:
+    def __call__(self, asked: int, data: bytes, claimed_pixels: int) -> bytes:
         answer: Answer
         try:
-            answer = self.prepare(data, thumbnail=thumbnail, claimed_pixels=claimed_pixels)
-        except (UnsupportedType, UnusableImage) as error:
-            answer = error.with_traceback(None)  # a traceback keeps the image until garbage is collected
+            if asked == JSON:
+                return read_json(data)
+            answer = self.prepare(data, thumbnail=asked == IMAGE_AND_THUMBNAIL, claimed_pixels=claimed_pixels)
+        except (UnsupportedType, UnusableImage, MalformedRequest) as error:
+            answer = error.with_traceback(None)  # a traceback keeps the upload until garbage is collected
+            answer.__context__ = None
         except MemoryError:
             answer = UnusableImage("Decoding this image takes too much memory.")
+        finally:
+            if asked == JSON:  # what is left of it lies between what stays; images need the same blocks again and again
+                give_back_memory()
         return b"".join(pack_answer(answer))
 
-    def prepare(self, data: bytes, *, thumbnail: bool, claimed_pixels: int | None = None) -> Prepared:
+    def prepare(self, data: bytes, *, thumbnail: bool, claimed_pixels: int | None = None) -> PreprocessedImage:
         """Raises UnsupportedType or UnusableImage, also for an image of more than `claimed_pixels`."""
         with opened(data, self.limits) as (image, name):
             if claimed_pixels is not None and image.width * image.height > claimed_pixels:
                 raise UnusableImage("The image is larger than its header says.")
             upright = upright_rgb(image)
         pixels, box = preprocess(upright, self.spec)
-        return Prepared(
+        return PreprocessedImage(
             pixels=pixels,
             size=upright.size,
             box=box,

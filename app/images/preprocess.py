@@ -65,7 +65,7 @@ class Box(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Prepared:
+class PreprocessedImage:
     """One image: what the network sees of it, and what maps are drawn on."""
 
     pixels: npt.NDArray[np.uint8]  # (height, width, 3) of the network's input

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.errors import DeadlineExceeded, UnknownAttention
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from app.inference.batcher import Batcher
 from app.inference.scoring import most_likely
 from app.maps.record import DamagedRecord, KeptImage, Maps, RecordFormat
@@ -54,7 +54,7 @@ class Explainer:
     _running: dict[str, asyncio.Task[Maps]] = field(default_factory=dict, init=False)
     _waiting: Counter[str] = field(default_factory=Counter, init=False)  # callers of each run
 
-    async def keep(self, image: Prepared, logits: npt.NDArray[np.floating], maps: Maps | None) -> str | None:
+    async def keep(self, image: PreprocessedImage, logits: npt.NDArray[np.floating], maps: Maps | None) -> str | None:
         """The id under which an image is kept, with its `maps` where they are made. None if it cannot be kept.
 
         `logits` are (classes,), the answer to the image.

@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Bundle
-from app.errors import UnsupportedType, UnusableImage
-from app.images.messages import Buffer, GarbledAnswer, pack_answer, unpack_answer
-from app.images.preprocess import Prepared
+from app.errors import ServiceError
+from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
+from app.images.preprocess import PreprocessedImage
+from app.images.upload import Buffer
 from app.inference.engine import Outputs
 
 VERSION = 5  # of the bytes of a record: versions do not find each other's records
@@ -72,7 +73,7 @@ def _dtype(name: str) -> str:
 class KeptImage:
     """What is kept of an image, so that its maps can be made when somebody asks for them."""
 
-    image: Prepared
+    image: PreprocessedImage
     classes: tuple[int, ...]  # the K most likely of the answer, most likely first
 
 
@@ -117,7 +118,7 @@ class RecordFormat:
             self._check_classes(classes)
             answer = memoryview(packed)[_CHECKSUM.size + classes.nbytes :]
             return KeptImage(image=unpack_answer(answer, shape=self.size), classes=tuple(classes.tolist()))
-        except (ValueError, struct.error, GarbledAnswer, UnsupportedType, UnusableImage) as error:
+        except (ValueError, struct.error, GarbledAnswer, ServiceError) as error:
             raise DamagedRecord from error
 
     def pack_maps(self, maps: Maps) -> bytes:

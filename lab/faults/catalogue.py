@@ -30,26 +30,28 @@ FAULTS = {
         "app/inference/scoring.py", 'kind="stable")][:count]', 'kind="stable")]'
     ),
     # Requests
-    "json-escape": Fault(  # A string that ends with an escaped backslash does not end there.
-        "app/api/body/json_body.py", "return slashes % 2 == 1", "return True"
+    "json-bytes": Fault(  # True is taken for a byte of pixels.
+        "app/images/json_body.py",
+        "if set(map(type, values)) != {int}:",
+        "if not set(map(type, values)) <= {int, bool}:",
     ),
     "form-images": Fault(  # A form may have one image too many.
-        "app/api/body/form.py", "max_files=max_images,", "max_files=max_images + 1,"
+        "app/api/form.py", "<= max_images:", "<= max_images + 1:"
     ),
-    "number-bound": Fault(  # 256 is taken for a byte, and becomes 0.
-        "app/api/protocols/v2/numbers.py", "bytes(json.loads(", "bytes(number % 256 for number in json.loads("
+    "json-place": Fault(  # Of several large values in JSON, the second begins too early.
+        "app/images/json_body.py", "at += size\n            place", "at += size - 1\n            place"
     ),
     "page-policy": Fault(  # The page's policy allows scripts in the page.
         "app/api/routes/page.py", "script-src 'self';", "script-src 'self' 'unsafe-inline';"
     ),
     "etag-of-any": Fault(  # A client that has a map as JSON is told that it has the PNG too.
-        "app/api/conditional.py", "repr((*recipe, kind))", "repr(recipe)"
+        "app/api/render.py", "repr((*recipe, kind))", "repr(recipe)"
     ),
     "drawings-kept": Fault(  # What was drawn keeps its place among the drawings in work.
-        "app/api/drawings.py", "        drawing.add_done_callback(lambda _: self._places.release())\n", ""
+        "app/api/render.py", "        drawing.add_done_callback(lambda _: self._places.release())\n", ""
     ),
     "least-ignored": Fault(  # A request's own least familiarity is ignored.
-        "app/api/familiar.py",
+        "app/api/results.py",
         "return settings.least_familiarity if self.least_familiarity is None else self.least_familiarity",
         "return settings.least_familiarity",
     ),

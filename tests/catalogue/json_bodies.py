@@ -59,7 +59,7 @@ def bodies() -> list[JsonBody]:
             '{"inputs":[' + tensor + ',"data":["' + "a" * 1000 + '",', '"",', '""]}]}'
         ),
     }
-    status = {"a long number as a parameter": 422, "a long string as a parameter": 422}
+    status = {"escaped letters": 415, "white space": 422}  # base64 of something else, and an empty image
     return [
         *(JsonBody(name=n, path="/classify", make=make, status=status.get(n, 400)) for n, make in images.items()),
         *(JsonBody(name=name, path=INFER, make=make) for name, make in tensors.items()),

@@ -74,7 +74,7 @@ def decode(data: bytes) -> None:
 
 @pytest.mark.parametrize("end", [CRASH, SPIN])
 def test_an_image_that_crashes_its_decoder_costs_itself_alone(serve, star, monkeypatch, end):
-    monkeypatch.setattr("app.images.intake.Preparer", lambda **options: Saboteur(Preparer(**options)))
+    monkeypatch.setattr("app.images.preprocessor.Preparer", lambda **options: Saboteur(Preparer(**options)))
     with serve() as client:
         response = client.post("/classify", files=[("image", star), ("image", star + end), ("image", star)])
     first, broken, last = response.json()["results"]

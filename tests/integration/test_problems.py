@@ -9,7 +9,7 @@ import pytest
 
 from app.api import image_request
 from app.door.paths import PROBES
-from app.images.intake import Intake
+from app.images.preprocessor import Preprocessor
 from app.images.upload import Upload
 from tests.integration.conftest import check_problem
 from tests.support.processes import eventually
@@ -102,15 +102,15 @@ def test_an_image_is_known_by_its_bytes_whatever_it_is_called(client, star):
 
 
 def test_an_image_that_fails_unexpectedly_fails_alone(client, star, monkeypatch):
-    prepare, sent = Intake.prepare, []
+    prepare, sent = Preprocessor.prepare, []
 
-    async def fail_once(intake, upload, **options):
+    async def fail_once(preprocessor, upload, **options):
         sent.append(upload)
         if len(sent) == 2:
             raise RuntimeError("/etc/passwd")
-        return await prepare(intake, upload, **options)
+        return await prepare(preprocessor, upload, **options)
 
-    monkeypatch.setattr(Intake, "prepare", fail_once)
+    monkeypatch.setattr(Preprocessor, "prepare", fail_once)
     response = client.post("/classify", files=[("image", ("a", star))] * 3)
     first, failed, last = response.json()["results"]
     assert first["predictions"] == last["predictions"]

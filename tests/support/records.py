@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from app.images.preprocess import Box, Prepared
+from app.images.preprocess import Box, PreprocessedImage
 from app.maps.record import KeptImage, Maps, RecordFormat
 
 FORMAT = RecordFormat(
@@ -32,10 +32,10 @@ def make_maps(**changes: Any) -> Maps:
     return Maps(**{**fields, **changes})
 
 
-def make_prepared(**changes: Any) -> Prepared:
+def make_prepared(**changes: Any) -> PreprocessedImage:
     fields: dict[str, Any] = {"size": (2, 2), "box": Box(0, 0, 2, 2), "format": "PNG", "thumbnail": b""}
     fields["pixels"] = np.zeros((2, 2, 3), np.uint8)
-    return Prepared(**{**fields, **changes})
+    return PreprocessedImage(**{**fields, **changes})
 
 
 def make_kept(**changes: Any) -> KeptImage:

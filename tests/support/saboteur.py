@@ -20,7 +20,7 @@ class Saboteur:
     def __init__(self, work: Work) -> None:
         self._work = work
 
-    def __call__(self, data: bytes, pixels: int, thumbnail: bool) -> bytes:
+    def __call__(self, asked: int, data: bytes, pixels: int) -> bytes:
         if data.endswith(CRASH):
             os.kill(os.getpid(), signal.SIGSEGV)
         if data.endswith(EXIT):
@@ -41,7 +41,7 @@ class Saboteur:
             bytearray(2**34)
         if data.endswith(GATHER):
             bytearray(2**29)
-        return self._work(data, pixels, thumbnail)
+        return self._work(asked, data, pixels)
 
 
 class ForkUnlessFull(Saboteur):
@@ -80,10 +80,10 @@ def claim(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") + height.to_bytes(4, "big")
 
 
-def whoami(data: bytes, pixels: int, thumbnail: bool) -> bytes:
+def whoami(asked: int, data: bytes, pixels: int) -> bytes:
     """The number of the process that answers, and what it was sent."""
-    return b"%d %d %d %s" % (os.getpid(), pixels, thumbnail, data)
+    return b"%d %d %d %s" % (os.getpid(), asked, pixels, data)
 
 
-def babble(data: bytes, pixels: int, thumbnail: bool) -> bytes:
-    return b"no answer that `pack_answer` writes"
+def babble(asked: int, data: bytes, pixels: int) -> bytes:
+    return b"no answer that `pack` writes"

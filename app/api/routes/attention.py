@@ -21,7 +21,7 @@ from app.door.problems import problems
 from app.drawing.colors import Scale, limits
 from app.drawing.heatmap import Style, draw
 from app.errors import ServiceError
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from app.inference.engine import MOST_LIKELY_CLASS
 from app.inference.scoring import TOP_K, Prediction
 from app.maps.choice import AttentionMap, Choice, Chosen, Receipt, check_choice, choose, classes_for
@@ -138,7 +138,7 @@ async def attention_of_body(request: Request) -> Response:
 
 
 def _renderer(
-    kind: Format, shown: AttentionMap, image: Prepared, style: Style, scale: Scale, about: dict[str, Any]
+    kind: Format, shown: AttentionMap, image: PreprocessedImage, style: Style, scale: Scale, about: dict[str, Any]
 ) -> Callable[[], bytes]:
     """What draws a map, or writes its numbers; JSON has `about` too."""
     ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)

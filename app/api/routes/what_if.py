@@ -17,7 +17,7 @@ from app.api.route import CheckedRoute
 from app.api.services import Services, services_of
 from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from app.inference.scoring import TOP_K, Prediction, digits
 from app.maps.choice import AttentionMap, Choice, Chosen, check_choice, choose
 from app.maps.faithfulness import Faithfulness, FaithfulnessCurve, beside_random_sets, share_as_large, top
@@ -193,7 +193,7 @@ async def cover(
 
 
 class _Followed(NamedTuple):
-    image: Prepared
+    image: PreprocessedImage
     maps: Maps
     label: int  # whose answer is followed
     shown: AttentionMap  # the map that is put to the test

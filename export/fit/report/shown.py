@@ -8,7 +8,7 @@ from pathlib import Path
 from PIL import Image, ImageOps
 
 from app.images.preparer import Preparer, thumbnail_of
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from export.folder import LIMITS
 from export.image_spec import image_spec
 from model.preprocessing import Preprocessing
@@ -21,7 +21,7 @@ def thumbnails(files: Iterable[Path], preprocessing: Preprocessing) -> list[byte
     return [shown_image(file, preprocessing).thumbnail for file in files]
 
 
-def shown_image(file: Path, preprocessing: Preprocessing) -> Prepared:
+def shown_image(file: Path, preprocessing: Preprocessing) -> PreprocessedImage:
     """As the service prepares it, with a thumbnail that is enlarged if need be, so that maps are smooth on it."""
     preparer = Preparer(limits=LIMITS, spec=image_spec(preprocessing), thumbnail_px=SIDE)
     prepared = preparer.prepare(file.read_bytes(), thumbnail=True)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from app.bundle import Manifest
-from app.images.preprocess import Prepared
+from app.images.preprocess import PreprocessedImage
 from app.maps.choice import Choice, choose
 from app.maps.occlusion import filled, occluded
 from app.maps.record import Maps as AllMaps
@@ -34,7 +34,7 @@ class Explained(NamedTuple):
     """One image and its maps."""
 
     maps: AllMaps
-    image: Prepared
+    image: PreprocessedImage
 
 
 class Chunk(NamedTuple):

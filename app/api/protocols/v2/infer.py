@@ -4,17 +4,19 @@ The images go through the same queue as those of /classify. The protocol has no 
 first that cannot be used fails the request.
 """
 
+import json
 import time
+from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from fastapi import APIRouter, Request, Response
 
 from app.api.image_request import ImageRequest
-from app.api.protocols.v2.head import Head, RequestedOutput, count, flag
-from app.api.protocols.v2.model import VERSION, NamedDep, max_batch, model_name, tensors
-from app.api.protocols.v2.request import HEADER, Expected, read_request
-from app.api.protocols.v2.response import Output, Values, named_classes, respond_with
+from app.api.protocols.v2.model import VERSION, NamedDep, max_batch, tensors
+from app.api.protocols.v2.request import HEADER, LENGTH_BYTES, Head, RequestedOutput, read_request
 from app.api.render import BINARY
 from app.api.results import aside_if_many
 from app.api.route import CheckedRoute
@@ -23,6 +25,9 @@ from app.classifier import Outcome, Processed
 from app.door.problems import problems
 from app.errors import MalformedRequest
 from app.telemetry.request_state import RequestState
+
+Output = tuple[str, bool, int]  # its name, whether it is sent in binary, and how many classes it names; 0: its tensor
+Values = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
 
 router = APIRouter(tags=["Open Inference Protocol"], route_class=CheckedRoute)
 described = partial(
@@ -41,74 +46,80 @@ async def infer(request: Request, name: NamedDep) -> Response:
     The parameter `attention` keeps them for maps; the answer's parameter `ids` has their ids, with commas between.
     """
     services = services_of(request)
-    expected = Expected(name=name, size=services.bundle.manifest.image.size, max_batch=max_batch(services))
-    state = RequestState.of(request.scope)
-    head, images = await read_request(
-        request.stream(),
-        services.json_reader,
-        head_length=request.headers.get(HEADER),
-        expected=expected,
-        deadline=state.deadline,
-    )
-    outputs = wanted(head, services)
-    attention = flag(head.parameters, "attention")
-    if microseconds := count(head.parameters, "timeout"):
+    brought = ImageRequest(request, services)
+    height_width = services.bundle.manifest.image.size
+    head, images = await read_request(brought, model=name, size=height_width, max_batch=max_batch(services))
+    outputs = wanted(head, tensors(services))
+    if microseconds := head.parameters.timeout:
+        state = RequestState.of(request.scope)
         state.deadline = min(state.deadline, time.monotonic() + microseconds / 1e6)
-    outcomes = await ImageRequest(request, services).run(images, attention=attention, success="classified")
+    outcomes = await brought.run(images, attention=head.parameters.attention, success="classified")
     processed = _succeeded(outcomes)
     found = await aside_if_many(
-        lambda: [(output, _tensor(services, processed, output)) for output in outputs],
-        labels=len(processed) * max(output.classes for output in outputs),
+        lambda: [(name, binary, _tensor(services, processed, name, most)) for name, binary, most in outputs],
+        labels=len(processed) * max(most for _, _, most in outputs),
     )
-    return respond_with(
-        found,
-        id=head.id,
-        model=name,
-        version=VERSION,
-        parameters={"ids": ",".join(image.id or "" for image in processed)} if attention else {},
-    )
+    ids = {"ids": ",".join(image.id or "" for image in processed)} if head.parameters.attention else None
+    about = {"model_name": name, "model_version": VERSION, "id": head.id, "parameters": ids}
+    return answer({name: value for name, value in about.items() if value}, found)
 
 
 def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
     """Raises the failure of an image, and of one among several says which it is."""
-    processed = []
     for place, outcome in enumerate(outcomes, start=1):
-        if isinstance(outcome, Processed):
-            processed.append(outcome)
-        elif len(outcomes) == 1:
-            raise outcome
-        else:
-            raise outcome.saying(detail=f"Image {place} of {len(outcomes)}: {outcome.detail}")
-    return processed
+        if not isinstance(outcome, Processed):
+            named = outcome.saying(detail=f"Image {place} of {len(outcomes)}: {outcome.detail}")
+            raise named if len(outcomes) > 1 else outcome
+    return [outcome for outcome in outcomes if isinstance(outcome, Processed)]
 
 
-def wanted(head: Head, services: Services) -> list[Output]:
+def wanted(head: Head, widths: dict[str, int]) -> list[Output]:
     """The outputs that the request names, or the declared one. Raises MalformedRequest."""
-    known = tensors(services)
-    binary = flag(head.parameters, "binary_data_output")
-    requested = head.outputs or [RequestedOutput(name=next(iter(known)))]
-    outputs = []
-    for name, parameters in ((output.name, output.parameters) for output in requested):
-        if name not in known:
-            raise MalformedRequest(f"unexpected inference output {name!r} for model {model_name(services)!r}")
-        classes = count(parameters, "classification")
-        if "classification" in parameters and not classes:
-            raise MalformedRequest("The parameter classification must be at least 1.")
-        if classes and name == "embedding":
-            raise MalformedRequest(
-                "An embedding has no classes to name: ask for the classification of scores or logits."
-            )
-        as_binary = flag(parameters, "binary_data", default=binary)
-        outputs.append(Output(name, classes=min(classes, known[name]), binary=as_binary))
-    if len({output.name for output in outputs}) < len(outputs):
-        raise MalformedRequest("An output is asked for twice.")
-    return outputs
+    outputs: dict[str, Output] = {}
+    for output in head.outputs or [RequestedOutput(name=next(iter(widths)))]:
+        name, parameters = output.name, output.parameters
+        if name not in widths or name in outputs:
+            raise MalformedRequest(f"The request may name each output once: {', '.join(widths)}.")
+        if parameters.classification and name == "embedding":
+            raise MalformedRequest("The parameter classification is not for an embedding: it has no classes.")
+        binary = head.parameters.binary_data_output if parameters.binary_data is None else parameters.binary_data
+        outputs[name] = name, binary, min(parameters.classification or 0, widths[name])
+    return [*outputs.values()]
 
 
-def _tensor(services: Services, images: list[Processed], output: Output) -> Values:
-    if output.name == "embedding":
+def _tensor(services: Services, images: list[Processed], name: str, most: int) -> Values:
+    if name == "embedding":
         return np.stack([image.embedding for image in images]).astype(np.float32)
     logits = np.stack([image.logits for image in images])
-    rows = logits if output.name == "logits" else [services.scoring.scores(row) for row in logits]
+    rows = logits if name == "logits" else [services.scoring.scores(row) for row in logits]
     values = np.asarray(rows, np.float32)
-    return named_classes(values, logits, services.scoring.labels, output.classes) if output.classes else values
+    return named_classes(values, logits, services.scoring.labels, most) if most else values
+
+
+def named_classes(
+    values: npt.NDArray[np.float32], logits: npt.NDArray[np.floating], labels: Sequence[str], most: int
+) -> npt.NDArray[np.object_]:
+    """(n, most) texts "value:index:label", the most likely of each row first (Triton, `src/classification.cc`)."""
+    best = np.argsort(-logits, axis=1, kind="stable")[:, :most]  # scores may be rounded to the same number
+    rows = [[f"{row[i]:.6f}:{i}:{labels[i]}" for i in chosen] for row, chosen in zip(values, best, strict=True)]
+    return np.array(rows, np.object_)
+
+
+def answer(head: dict[str, Any], outputs: Sequence[tuple[str, bool, Values]]) -> Response:
+    """`head` in JSON, and tensors in it or, little-endian, after it."""
+    described, buffers = [], []
+    for name, binary, values in outputs:
+        datatype = "BYTES" if values.dtype == np.object_ else "FP32"
+        tensor: dict[str, Any] = {"name": name, "datatype": datatype, "shape": values.shape}
+        if binary:
+            texts = [str(text).encode() for text in values.ravel()] if datatype == "BYTES" else []
+            elements = [len(text).to_bytes(LENGTH_BYTES, "little") + text for text in texts]
+            buffers.append(b"".join(elements) if elements else values.astype("<f4").tobytes())
+            tensor["parameters"] = {"binary_data_size": len(buffers[-1])}
+        else:
+            tensor["data"] = values.ravel().tolist()
+        described.append(tensor)
+    text = json.dumps({**head, "outputs": described}, ensure_ascii=False).encode()
+    if not buffers:
+        return Response(text, media_type="application/json")
+    return Response(b"".join((text, *buffers)), media_type="application/octet-stream", headers={HEADER: str(len(text))})

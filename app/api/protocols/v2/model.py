@@ -4,8 +4,8 @@ Metadata and configuration are as a real Triton 2.51 gives them for such a model
 declared input is the network's own, because clients fill every declared input, and NVIDIA's image_client.py takes one.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from functools import partial
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
 
@@ -15,8 +15,6 @@ from app.api.routes.probes import check
 from app.api.services import Services, services_of
 from app.door.problems import problems
 from app.errors import UnknownModel
-
-Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
 VERSION = "1"  # of the model: there is one
 PLATFORM = "onnxruntime_onnx"
@@ -28,11 +26,6 @@ def max_batch(services: Services) -> int:
     return min(services.settings.max_images_per_request, services.settings.max_images_in_progress)
 
 
-def model_name(services: Services) -> str:
-    """The bundle's name as one segment of a path: models of the Hugging Face Hub have a `/` in theirs."""
-    return services.bundle.manifest.name.replace("/", "--")
-
-
 def tensors(services: Services) -> dict[str, int]:
     """Every output by name, with its width. The first is the one that is declared."""
     manifest = services.bundle.manifest
@@ -41,22 +34,17 @@ def tensors(services: Services) -> dict[str, int]:
 
 
 async def _named(request: Request, name: str, version: str = VERSION) -> str:
-    """The model's name. Raises UnknownModel for another one, or another version."""
-    services = services_of(request)
-    if name != model_name(services):
-        raise UnknownModel(name)
-    if version != VERSION:
-        raise UnknownModel(name, version)
+    """The model's name as one segment of a path: models of the Hugging Face Hub have a `/` in theirs. Raises
+    UnknownModel for another one, or another version.
+    """
+    if name != services_of(request).bundle.manifest.name.replace("/", "--") or version != VERSION:
+        raise UnknownModel(name, "" if version == VERSION else version)
     return name
 
 
 NamedDep = Annotated[str, Depends(_named)]
 router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"], route_class=CheckedRoute)
-
-
-def of_model(path: str, **described: Any) -> Callable[[Endpoint], Endpoint]:
-    """A route of the model."""
-    return router.get(f"/models/{{name}}{path}", responses=problems(404, 422), **described)
+of_model = partial(router.get, responses=problems(404, 422))
 
 
 @router.get("", summary="Describe the server")
@@ -79,31 +67,35 @@ async def ready(request: Request) -> dict[str, bool]:
     return {"ready": True}
 
 
-@of_model("/versions/{version}/ready", operation_id="model_ready_of_version", summary="Is the model ready?")
-@of_model("/ready", summary="Is the model ready?")
+@of_model(
+    "/models/{name}/versions/{version}/ready", operation_id="model_ready_of_version", summary="Is the model ready?"
+)
+@of_model("/models/{name}/ready", summary="Is the model ready?")
 async def model_ready(request: Request, name: NamedDep) -> dict[str, Any]:
-    check(services_of(request).lifecycle.reason)
-    return {"name": name, "ready": True}
+    return {"name": name, **await ready(request)}
 
 
-@of_model("/versions/{version}", operation_id="metadata_of_version", summary="Describe input and output of the model")
-@of_model("", summary="Describe input and output of the model")
+@of_model(
+    "/models/{name}/versions/{version}",
+    operation_id="metadata_of_version",
+    summary="Describe input and output of the model",
+)
+@of_model("/models/{name}", summary="Describe input and output of the model")
 async def metadata(request: Request, name: NamedDep) -> dict[str, Any]:
     """Return input and output of the model. A request may also name the outputs `logits` and `embedding`."""
     services = services_of(request)
     (output, width), *_ = tensors(services).items()
-    height_width = services.bundle.manifest.image.size
-    return {
-        "name": name,
-        "versions": [VERSION],
-        "platform": PLATFORM,
-        "inputs": [{"name": IMAGES, "datatype": "UINT8", "shape": [-1, *height_width, 3]}],
-        "outputs": [{"name": output, "datatype": "FP32", "shape": [-1, width]}],
-    }
+    inputs = [{"name": IMAGES, "datatype": "UINT8", "shape": [-1, *services.bundle.manifest.image.size, 3]}]
+    outputs = [{"name": output, "datatype": "FP32", "shape": [-1, width]}]
+    return {"name": name, "versions": [VERSION], "platform": PLATFORM, "inputs": inputs, "outputs": outputs}
 
 
-@of_model("/versions/{version}/config", operation_id="config_of_version", summary="Get the configuration of the model")
-@of_model("/config", summary="Get the configuration of the model")
+@of_model(
+    "/models/{name}/versions/{version}/config",
+    operation_id="config_of_version",
+    summary="Get the configuration of the model",
+)
+@of_model("/models/{name}/config", summary="Get the configuration of the model")
 async def config(request: Request, name: NamedDep) -> dict[str, Any]:
     """Return the contents of Triton's config.pbtxt. `dims` leave the batch out."""
     services = services_of(request)
@@ -114,9 +106,7 @@ async def config(request: Request, name: NamedDep) -> dict[str, Any]:
         "platform": PLATFORM,
         "backend": "onnxruntime",
         "max_batch_size": max_batch(services),
-        "input": [
-            {"name": IMAGES, "data_type": "TYPE_UINT8", "format": "FORMAT_NHWC", "dims": dims, "optional": False}
-        ],
+        "input": [{"name": IMAGES, "data_type": "TYPE_UINT8", "format": "FORMAT_NHWC", "dims": dims}],
         "output": [{"name": output, "data_type": "TYPE_FP32", "dims": [width]}],
         "dynamic_batching": {},
     }

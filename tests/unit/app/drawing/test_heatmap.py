@@ -12,14 +12,14 @@ from PIL import Image
 from app.drawing.colors import Limits, limits, paint
 from app.drawing.contour import DARK, LIGHT
 from app.drawing.heatmap import Style, colorize, draw
-from app.images.preprocess import Box, Prepared
+from app.images.preprocess import Box, PreprocessedImage
 from tests.support.records import make_prepared
 
 VIRIDIS_ENDS = (68, 1, 84), (253, 231, 36)
 MIDDLE = Box(10, 0, 50, 40)
 
 
-def prepared(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> Prepared:
+def prepared(encode, size=(60, 40), box=MIDDLE, scale=1, color="gray") -> PreprocessedImage:
     thumbnail = encode(Image.new("RGB", size, color), "JPEG", quality=100)
     return make_prepared(
         size=(size[0] * scale, size[1] * scale), box=Box(*(edge * scale for edge in box)), thumbnail=thumbnail

@@ -1,5 +1,6 @@
 """app/images/decode.py: what is accepted, what it looks like decoded, and that nothing else gets through."""
 
+import struct
 from unittest.mock import Mock
 
 import pytest
@@ -9,11 +10,11 @@ from PIL import Image, ImageFile, _avif
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
-from app.images.decode import AvifImage, Limits, opened, scans_of, sniff
+from app.images.decode import AvifImage, Limits, opened, orientation, scans_of, sniff
 from tests.catalogue.avifs import claiming, crowded_exif
 from tests.catalogue.case import encode, grain
-from tests.catalogue.jpegs import EOI, SOI, jpeg, segment, several, spliced
-from tests.unit.app.images.test_kinds import box
+from tests.catalogue.jpegs import EOI, SOI, directory, entry, jpeg, segment, several, spliced
+from tests.unit.app.images.test_headers import box
 
 LIMITS = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
 
@@ -163,3 +164,21 @@ pieces = st.one_of(
 def test_scans_are_counted_as_in_the_slow_way(parts):
     data = SOI + b"".join(parts)
     assert scans_of(data) == slowly(data)
+
+
+@pytest.mark.parametrize("value", range(1, 9))
+def test_the_orientation_is_what_was_written_in_either_order_of_bytes(value):
+    assert orientation(directory(entry(0x010F, 2, 1, 0), entry(0x0112, 3, 1, value))) == value
+    assert orientation(b"MM\0*" + struct.pack(">IHHHIHH", 8, 1, 0x0112, 3, 1, value, 0)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "count", "value"), [(2, 1, 6), (4, 1, 6), (3, 2, 6), (3, 0, 6), (3, 1, 0), (3, 1, 9), (3, 1, 65535)]
+)
+def test_anything_else_than_one_short_from_1_to_8_is_upright(kind, count, value):
+    assert orientation(directory(entry(0x0112, kind, count, value))) == 1
+
+
+@given(st.binary(max_size=200), st.sampled_from([b"", b"II*\0", b"MM\0*", b"II*\0\x08\0\0\0\x03\0"]))
+def test_reading_the_orientation_never_fails(data, start):
+    assert orientation(start + data) in range(1, 9)

@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
@@ -36,6 +37,7 @@ from tests.support.saboteur import (
     whoami,
 )
 from tests.support.specs import preparer_of, spec_of
+from tests.support.worker_pool import about
 
 UNPACK = partial(unpack_answer, shape=(8, 8))
 started = partial(worker_pool.started, Saboteur(whoami))
@@ -49,8 +51,8 @@ def single() -> Iterator[WorkerPool]:
         yield pool
 
 
-async def ask(pool: WorkerPool, *uploads: bytes) -> list[bytes | BaseException]:
-    runs = (pool.run(Upload(data), thumbnail=True) for data in uploads)
+async def ask(pool: WorkerPool, *uploads: bytes, **options: int) -> list[bytes | BaseException]:
+    runs = (pool.run(about(data, **options)) for data in uploads)
     return await asyncio.gather(*runs, return_exceptions=True)
 
 
@@ -85,7 +87,7 @@ async def test_every_request_of_any_size_gets_its_own_answer_from_a_few_processe
     with started() as pool:
         uploads = [*(b"%d" % number for number in range(50)), *map(bytes, (0, 1, 100_000, 20_000_000))]
         answers = await ask(pool, *uploads)
-        assert [answer.split(b" ", 3)[1:] for answer in answers] == [[b"0", b"1", upload] for upload in uploads]
+        assert [answer.split(b" ", 3)[1:] for answer in answers] == [[b"1", b"0", upload] for upload in uploads]
         assert {worker_of(answer) for answer in answers} == {*pool.processes().workers}
         assert os.getpid() not in {worker_of(answer) for answer in answers}
 
@@ -96,19 +98,19 @@ TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 
 @pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP, HOARD, TOO_LARGE])
 async def test_a_worker_that_fails_costs_one_request(end):
-    with started(max_answer_bytes=1000) as pool:
-        answers = await ask(pool, b"a", end, b"b", b"c")
+    with started() as pool:
+        answers = await ask(pool, b"a", end, b"b", b"c", max_answer_bytes=1000)
         assert [type(answer) for answer in answers] == [bytes, WorkerFailed, bytes, bytes]
         after = await ask(pool, *[b"x"] * 8)
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
 
 
 async def test_a_worker_whose_answer_is_garbled_is_ended_and_takes_no_room_from_others(encode):
-    with worker_pool.started(babble, workers=3, unpack=UNPACK) as pool:
+    with worker_pool.started(babble, workers=3) as pool:
         places = attrgetter("_free_workers", "_free_for_large", "_free_pixels", "_waiting")
         before = deepcopy(places(pool.turns))
         with pytest.raises(GarbledAnswer):
-            await pool.run(Upload(encode(Image.new("1", LARGE))), thumbnail=True)
+            await pool.run(about(encode(Image.new("1", LARGE)), unpack=UNPACK))
         assert places(pool.turns) == before
         until(lambda: sum(map(is_gone, pool.processes().workers)) == 1)
 
@@ -257,7 +259,7 @@ async def test_they_yield_to_the_model(single):
 async def test_a_caller_that_leaves_takes_no_worker_with_it():
     with started() as pool:
         before = pool.processes()
-        gone = [asyncio.ensure_future(pool.run(Upload(b"x" * 1_000_000), thumbnail=True)) for _ in range(6)]
+        gone = [asyncio.ensure_future(pool.run(about(b"x" * 1_000_000))) for _ in range(6)]
         await asyncio.sleep(0)
         for task in gone:
             task.cancel()
@@ -267,31 +269,30 @@ async def test_a_caller_that_leaves_takes_no_worker_with_it():
 
 async def test_a_large_image_waits_for_another(encode):
     """What the workers do is what they do in the service."""
-    with worker_pool.started(preparer_of(spec_of((8, 8))), unpack=UNPACK) as pool:
-        small, large = (Upload(encode(Image.new("RGB", size))) for size in ((2000, 2000), LARGE))
+    with worker_pool.started(preparer_of(spec_of((8, 8)))) as pool:
+        small, large = (about(encode(Image.new("RGB", size)), unpack=UNPACK) for size in ((2000, 2000), LARGE))
         await pool.turns.enter(4_500_000)  # as another large image
-        waits = asyncio.ensure_future(pool.run(large, thumbnail=True))
-        assert (await pool.run(small, thumbnail=True)).size == (2000, 2000)
+        waits = asyncio.ensure_future(pool.run(large))
+        assert (await pool.run(small)).size == (2000, 2000)
         assert not waits.done()
         pool.turns.leave(4_500_000)
         assert (await waits).size == LARGE
 
 
-async def test_an_image_that_claims_more_than_the_limit_waits_for_none_and_is_known_by_no_pixels(encode):
-    with started(max_pixels=1000) as pool:
-        answers = await ask(pool, *(encode(Image.new("1", size)) for size in ((20, 50), (21, 50))))
-        assert [answer.split(b" ", 3)[1] for answer in answers] == [b"1000", b"0"]
+async def test_pieces_of_any_number_and_size_are_one_upload(single):
+    pieces = [bytes(10), b"", *(b"%d" % number for number in range(3000)), bytes(3_000_000)]
+    question = replace(about(b""), upload=Upload(pieces))
+    assert (await single.run(question)).split(b" ", 3)[3] == b"".join(pieces)
 
 
 KILLED = """
 import asyncio, sys
-from app.images.upload import Upload
 from tests.support.saboteur import SPIN, Saboteur, claim, whoami
-from tests.support.worker_pool import started
+from tests.support.worker_pool import about, started
 async def main():
     fork_server, workers = pool.processes()
     print(fork_server, *workers, flush=True)
-    await pool.run(Upload(claim(7000, 7000) + SPIN), thumbnail=False)
+    await pool.run(about(claim(7000, 7000) + SPIN))
 with started(Saboteur(whoami)) as pool:
     asyncio.run(main())
 """

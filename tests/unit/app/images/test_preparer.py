@@ -15,14 +15,16 @@ from PIL import Image
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
-from app.images.preprocess import Prepared
+from app.images.preparer import IMAGE, IMAGE_AND_THUMBNAIL, JSON
+from app.images.preprocess import PreprocessedImage
 from tests.support.specs import preparer_of, spec_of
 
 preparer = preparer_of(spec_of((8, 8)))
 
 
-def ask(data: bytes, *, pixels: int = 10**6, thumbnail: bool = True) -> Prepared:
-    return unpack_answer(bytearray(preparer(data, pixels, thumbnail)), shape=(8, 8))
+def ask(data: bytes, *, pixels: int = 10**6, thumbnail: bool = True) -> PreprocessedImage:
+    asked = IMAGE_AND_THUMBNAIL if thumbnail else IMAGE
+    return unpack_answer(bytearray(preparer(asked, data, pixels)), shape=(8, 8))
 
 
 def test_the_answer_is_what_was_prepared(encode):
@@ -51,16 +53,17 @@ def test_refusals_come_back_as_they_were(data, kind):
     assert there.value.detail == here.value.detail
 
 
-def test_nothing_of_a_refused_image_stays_in_memory(encode):
-    """Not until the next garbage collection, which may come after dozens of images of 32 MiB."""
+def test_nothing_of_what_is_refused_stays_in_memory(encode):
+    """Not until the next garbage collection, which may come after dozens of uploads of 32 MiB."""
     large, broken = encode(Image.new("RGB", (50, 20))), b"\x89PNG\r\n\x1a\n" + bytes(1000)
-    refused = (large, broken, b"\xff\xd8\xff" + bytes(1000), b"GIF89a" + bytes(1000), b"hello")
+    images = (large, broken, b"\xff\xd8\xff" + bytes(1000), b"GIF89a" + bytes(1000), b"hello")
+    texts = (b'{"a": "' + bytes(1000), b"[" * 9000, b"\xff" * 1000, b'["' + b"." * 1000 + b'"]')
     gc.collect()
     gc.disable()
     try:
-        for data in refused:
+        for asked, data in (*((IMAGE_AND_THUMBNAIL, image) for image in images), *((JSON, text) for text in texts)):
             before = sys.getrefcount(data)
-            preparer(data, 999, True)
+            preparer(asked, data, 999)
             assert sys.getrefcount(data) == before
     finally:
         gc.enable()
@@ -123,7 +126,7 @@ def test_the_thumbnail_carries_nothing_else_of_the_upload(encode):
 
 @given(st.binary(max_size=300), st.booleans())
 def test_any_answer_is_read_or_refused(encode, junk, cut):
-    whole = preparer(encode(Image.new("RGB", (20, 10))), 200, True)
+    whole = preparer(IMAGE, encode(Image.new("RGB", (20, 10))), 200)
     try:
         done = unpack_answer(bytearray(whole[: len(junk)] + junk if cut else junk), shape=(8, 8))
     except (GarbledAnswer, UnsupportedType, UnusableImage):

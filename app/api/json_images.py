@@ -1,0 +1,56 @@
+"""Images in JSON: base64 under `inputs`, as Hugging Face's clients send it, or under `image` or `images`."""
+
+from typing import Annotated, Any
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, InstanceOf, StrictStr, ValidationError
+
+from app.api.parameters import Given, as_text
+from app.errors import MalformedRequest
+from app.images.json_body import image_in_base64
+from app.images.upload import Upload
+
+_NAMES = ("inputs", "image", "images")  # of the images
+_FORM = 'The body must be JSON such as {"inputs": "base64 of an image file"}; "parameters" are optional.'
+
+
+Value = StrictStr | InstanceOf[Upload]
+
+
+class Hosting(BaseModel):
+    """`options` of Hugging Face's own hosting: of its cache and its waiting. They change no label."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    use_cache: Any = None
+    use_gpu: Any = None
+    wait_for_model: Any = None
+
+
+class JsonImages(BaseModel):
+    """Members beside these are parameters."""
+
+    model_config = ConfigDict(extra="allow")
+
+    inputs: Value | Annotated[list[Value], Field(fail_fast=True)] = Field(validation_alias=AliasChoices(*_NAMES))
+    parameters: dict[str, Any] | None = None
+    options: Hosting | None = None
+
+
+def images_in(document: object, *, max_images: int) -> tuple[list[Upload], Given]:
+    """Images and parameters in a document as `Preprocessor.read_json` gives it. Raises MalformedRequest."""
+    try:
+        content = JsonImages.model_validate(document)
+    except ValidationError:
+        raise MalformedRequest(_FORM) from None
+    values = content.inputs if isinstance(content.inputs, list) else [content.inputs]
+    if not 1 <= len(values) <= max_images:
+        raise MalformedRequest(f"The request has {len(values)} images: send from 1 to {max_images}.")
+    extra = content.model_extra or {}
+    if any(name in extra for name in _NAMES):
+        raise MalformedRequest("The JSON has images under more than one name.")
+    members = [*extra.items(), *(content.parameters or {}).items()]
+    return [_image(value) for value in values], [(name, as_text(value)) for name, value in members if value is not None]
+
+
+def _image(value: str | Upload) -> Upload:
+    return value if isinstance(value, Upload) else Upload([image_in_base64(value)])
