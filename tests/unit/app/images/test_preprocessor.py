@@ -13,7 +13,7 @@ from app.errors import MalformedRequest, Overloaded, UnusableImage
 from app.images.json_body import image_in_base64
 from app.images.messages import GarbledAnswer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerTimedOut
-from app.images.preparer import IMAGE_AND_THUMBNAIL
+from app.images.preparer import IMAGE_AND_THUMBNAIL, THUMBNAIL_PX
 from app.images.preprocessor import BYTES_PER_PIXEL, MAX_JSON_HERE_BYTES, Preprocessor, open_preprocessor
 from app.images.upload import Upload
 from app.settings import Settings
@@ -102,10 +102,10 @@ def test_no_image_has_longer_sides_whatever_the_limit():
 
 async def test_the_largest_answer_fits_its_limit(encode):
     """Noise is what JPEG makes the least of."""
-    spec, thumbnail_px = spec_of((64, 64)), 512
-    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (512, 512, 3), dtype=np.uint8))
-    answer = preparer_of(spec, thumbnail_px=thumbnail_px)(IMAGE_AND_THUMBNAIL, encode(noise), 512 * 512)
-    preprocessor = open_preprocessor(settings=Settings(thumbnail_px=thumbnail_px), spec=spec)
+    spec = spec_of((64, 64))
+    noise = Image.fromarray(np.random.default_rng(1).integers(0, 256, (THUMBNAIL_PX, THUMBNAIL_PX, 3), dtype=np.uint8))
+    answer = preparer_of(spec, thumbnail_px=THUMBNAIL_PX)(IMAGE_AND_THUMBNAIL, encode(noise), THUMBNAIL_PX**2)
+    preprocessor = open_preprocessor(settings=Settings(), spec=spec)
     preprocessor.pool.run = AsyncMock()
     await preprocessor.prepare(Upload([encode(noise)]), thumbnail=True)
     limit = preprocessor.pool.run.call_args.args[0].max_answer_bytes
@@ -114,7 +114,7 @@ async def test_the_largest_answer_fits_its_limit(encode):
 
 @pytest.mark.parametrize("thumbnail", [True, False])
 async def test_pixels_of_the_right_size_need_no_decoder(thumbnail):
-    preprocessor = open_preprocessor(settings=Settings(thumbnail_px=64), spec=spec_of((80, 120)))
+    preprocessor = Preprocessor(pool=Mock(), size=(80, 120), max_pixels=10_000, thumbnail_px=64)
     pixels = np.random.default_rng(0).integers(0, 256, (80, 120, 3), dtype=np.uint8)
     prepared = await preprocessor.prepare_pixels(pixels, thumbnail=thumbnail)
     assert prepared.pixels is pixels
