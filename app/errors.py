@@ -1,6 +1,6 @@
 """Everything that can go wrong for a client, in the order of its HTTP status. docs/api.md lists it as a table.
 
-`app/door/problems.py` turns each error into a response. A detail repeats no exception text, no path and no bytes of
+`app/http/problems.py` turns each error into a response. A detail repeats no exception text, no path and no bytes of
 the user. The exception are names: of parameters, and in requests of the Open Inference Protocol, whose sentences are
 Triton's. This module imports the standard library only, because the processes that decode images import it too.
 """

@@ -25,13 +25,13 @@ from app.api.routes import attention, classify, embed, model, page, probes, repo
 from app.api.services import Services
 from app.backend import Backend
 from app.classifier import Classifier
-from app.door.access_log import MODEL_DIGEST, POLLED, AccessLog
-from app.door.admission import Admission
-from app.door.guard import REQUEST_ID, Guard
-from app.door.keys import ApiKeys, open_keys
-from app.door.paths import below, check_root_path
-from app.door.problems import install_handlers, problems
 from app.errors import StoreUnavailable
+from app.http.access_log import MODEL_DIGEST, POLLED, AccessLog
+from app.http.admission import Admission
+from app.http.guard import REQUEST_ID, Guard
+from app.http.keys import ApiKeys, open_keys
+from app.http.paths import below, check_root_path
+from app.http.problems import install_handlers, problems
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.explainer import Explainer

@@ -23,8 +23,8 @@ import uvicorn
 from pydantic import ValidationError
 from pydantic_settings import CliApp
 
-from app.door.keys import open_keys
 from app.errors import CannotStart
+from app.http.keys import open_keys
 from app.lifecycle import Lifecycle
 from app.machine import allow_open_files, hide_memory
 from app.settings import VERSION, Settings, unknown_variables, variable
@@ -99,8 +99,8 @@ def max_connections() -> int:
 
 
 def serve(app: "FastAPI", settings: Settings, sockets: list[socket.socket]) -> None:
-    """Run one server at one or two ports, which the door tells apart. Exits with 3 if it cannot listen there."""
-    from app.door.protocol import GuardedProtocol  # needs FastAPI, which is imported while the model loads
+    """Run one server at one or two ports, which the guard tells apart. Exits with 3 if it cannot listen there."""
+    from app.http.protocol import GuardedProtocol  # needs FastAPI, which is imported while the model loads
 
     protocol = partial(GuardedProtocol, max_connections=max_connections())
     config = uvicorn.Config(

@@ -26,15 +26,15 @@ NEIGHBOURS = {"drawing", "stores"}  # neither imports the other
 
 # Third-party libraries, and the only rooms or modules that import them.
 HOMES = {
-    "fastapi": {"server", "main", "door", "api"},
-    "starlette": {"server", "main", "door", "api"},
-    "uvicorn": {"server", "main", "door", "api"},
+    "fastapi": {"server", "main", "http", "api"},
+    "starlette": {"server", "main", "http", "api"},
+    "uvicorn": {"server", "main", "http", "api"},
     "onnxruntime": {"inference.onnxruntime", "inference.cuda.engine", "inference.cuda.recording"},
     "openvino": {"inference.openvino"},
     "redis": {"stores.redis"},
     "cachetools": {"stores.memory"},
-    "httptools": {"door.protocol"},
-    "opentelemetry": {"telemetry", "door.access_log"},
+    "httptools": {"http.protocol"},
+    "opentelemetry": {"telemetry", "http.access_log"},
     "prometheus_client": {"telemetry.metrics"},
     "PIL": {"images", "drawing", "maps.occlusion"},
 }

@@ -15,7 +15,7 @@ STAR = (  # a small PNG of a star, for the example in /docs
 
 
 def described(describe: Callable[[], dict[str, Any]], *, with_keys: bool) -> dict[str, Any]:
-    """What `describe` returns, without null in the parameters. `with_keys` every call says how a key is sent: the door
+    """What `describe` returns, without null in the parameters. `with_keys` every call says how a key is sent: the guard
     checks it.
     """
     description = describe()

@@ -58,7 +58,7 @@ class ImageRequest:
         as much. A query that is wrong is refused before the body is read.
 
         Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
-        images, ClientDisconnect, DeadlineExceeded, Overloaded, and what the door raises.
+        images, ClientDisconnect, DeadlineExceeded, Overloaded, and what the guard raises.
         """
         in_query = self.request.query_params.multi_items()
         parameters = read(kind, in_query)
@@ -83,7 +83,7 @@ class ImageRequest:
         return [await self.received()], ()
 
     async def received(self) -> Upload:
-        """The whole body. Raises ClientDisconnect, and what the door raises."""
+        """The whole body. Raises ClientDisconnect, and what the guard raises."""
         upload = Upload()
         async for piece in self.request.stream():
             upload.add(piece)

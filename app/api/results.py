@@ -10,8 +10,8 @@ from pydantic.json_schema import SkipJsonSchema
 from app.api.parameters import refused
 from app.bundle import Manifest
 from app.classifier import Outcome, Processed
-from app.door.problems import Problem, problem_of
 from app.errors import ServiceError
+from app.http.problems import Problem, problem_of
 from app.images.upload import Upload
 from app.inference.familiarity import NO_IMAGES
 from app.settings import Settings

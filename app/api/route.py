@@ -8,7 +8,7 @@ from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 
 from app.api.parameters import check_names
-from app.door.paths import is_public
+from app.http.paths import is_public
 
 
 class CheckedRoute(APIRoute):

@@ -16,8 +16,8 @@ from app.api.render import Drawings
 from app.api.results import ModelName
 from app.bundle import Bundle
 from app.classifier import Classifier
-from app.door.admission import Admission
 from app.errors import UnknownAttention
+from app.http.admission import Admission
 from app.images.preprocess import PreprocessedImage
 from app.inference.model import Model
 from app.inference.scoring import Logits, Scoring

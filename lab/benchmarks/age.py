@@ -7,7 +7,7 @@ from lab.benchmarks.record import git, read_record, record_paths
 
 # What a request runs through, and the graphs.
 HOT_PATH = (
-    *("app/classifier.py", "app/door", "app/api", "app/images", "app/inference", "app/maps/record.py", "app/stores"),
+    *("app/classifier.py", "app/http", "app/api", "app/images", "app/inference", "app/maps/record.py", "app/stores"),
     ":(glob)export/*.py",
 )
 MEASURED = ("batch", "benchmarks", "load")  # folders of lab/ with speed and memory

@@ -15,16 +15,16 @@ class Fault(NamedTuple):
 FAULTS = {
     # Before the framework
     "admission-kept": Fault(  # An answered image keeps its place among the images in work.
-        "app/door/admission.py", "            self.images -= images", "            pass"
+        "app/http/admission.py", "            self.images -= images", "            pass"
     ),
     "admission-deadline": Fault(  # The comparison of the predicted end with the deadline is flipped.
-        "app/door/admission.py", "images * self.image_s > deadline", "images * self.image_s < deadline"
+        "app/http/admission.py", "images * self.image_s > deadline", "images * self.image_s < deadline"
     ),
     "body-kept": Fault(  # The bytes of an answered request count as in work for ever.
-        "app/door/body.py", "        self._limits.bytes_in_work -= self._received\n", ""
+        "app/http/body.py", "        self._limits.bytes_in_work -= self._received\n", ""
     ),
     "any-key": Fault(  # Every key is right.
-        "app/door/keys.py", "if not any(matches):", "if not matches:"
+        "app/http/keys.py", "if not any(matches):", "if not matches:"
     ),
     "top-k": Fault(  # Labels that tie with the last one make the list longer than top_k.
         "app/inference/scoring.py", 'kind="stable")][:count]', 'kind="stable")]'

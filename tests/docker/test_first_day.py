@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 from app.bundle import load_bundle
-from app.door.keys import read_keys
+from app.http.keys import read_keys
 from app.settings import Settings
 from app.stores.redis import RedisStore
 from tests.support.manifests import FOLDER, Resources, container, pod, validate

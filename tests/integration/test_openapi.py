@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from app.door.problems import PROBLEM_TYPE
+from app.http.problems import PROBLEM_TYPE
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import weakref
 import pytest
 
 from app.api import image_request
-from app.door.paths import PROBES
+from app.http.paths import PROBES
 from app.images.preprocessor import Preprocessor
 from app.images.upload import Upload
 from tests.integration.conftest import check_problem

@@ -19,7 +19,7 @@ ENCODED = [encode(Image.fromarray(pixels)) for pixels in PIXELS]
 
 
 @pytest.fixture(scope="module")
-def door(url) -> triton.InferenceServerClient:
+def v2(url) -> triton.InferenceServerClient:
     return triton.InferenceServerClient(url.removeprefix("http://"), concurrency=8)
 
 
@@ -41,13 +41,13 @@ def scores(url) -> np.ndarray:
     return np.array(rows)
 
 
-def test_metadata_and_health(door):
-    assert door.is_server_live()
-    assert door.is_server_ready()
+def test_metadata_and_health(v2):
+    assert v2.is_server_live()
+    assert v2.is_server_ready()
     known = [("shapes", ""), ("shapes", "1"), ("nope", ""), ("shapes", "2")]
-    assert [door.is_model_ready(*model) for model in known] == [True, True, False, False]
-    assert "classification" in door.get_server_metadata()["extensions"]
-    metadata, config = door.get_model_metadata("shapes", "1"), door.get_model_config("shapes")
+    assert [v2.is_model_ready(*model) for model in known] == [True, True, False, False]
+    assert "classification" in v2.get_server_metadata()["extensions"]
+    metadata, config = v2.get_model_metadata("shapes", "1"), v2.get_model_config("shapes")
     assert metadata == {
         "name": "shapes",
         "versions": ["1"],
@@ -69,19 +69,19 @@ def test_metadata_and_health(door):
     ],
     ids=["pixels", "pixels in JSON", "encoded", "encoded in a column"],
 )
-def test_images_get_the_scores_of_classify(door, scores, images):
-    found = door.infer("shapes", [images])
+def test_images_get_the_scores_of_classify(v2, scores, images):
+    found = v2.infer("shapes", [images])
     assert found.as_numpy("scores") == pytest.approx(scores, abs=1e-6)
     assert [output["name"] for output in found.get_response()["outputs"]] == ["scores"]
 
 
-def test_the_requested_outputs_are_returned(door, url):
+def test_the_requested_outputs_are_returned(v2, url):
     wanted = [
         triton.InferRequestedOutput("embedding", binary_data=False),
         triton.InferRequestedOutput("logits"),
         triton.InferRequestedOutput("scores", class_count=2),
     ]
-    found = door.infer("shapes", [given(PIXELS, "UINT8")], outputs=wanted, request_id="a-1")
+    found = v2.infer("shapes", [given(PIXELS, "UINT8")], outputs=wanted, request_id="a-1")
     answer = found.get_response()
     assert (answer["id"], answer["model_name"], answer["model_version"]) == ("a-1", "shapes", "1")
     assert [output["name"] for output in answer["outputs"]] == ["embedding", "logits", "scores"]
@@ -98,14 +98,14 @@ def test_the_requested_outputs_are_returned(door, url):
     assert int(index) == found.as_numpy("logits")[0].argmax()
 
 
-def test_maps_are_kept_on_request(door, url):
+def test_maps_are_kept_on_request(v2, url):
     for images in (given(np.array(ENCODED[:2], np.object_), "BYTES"), given(PIXELS[:2], "UINT8")):
-        found = door.infer("shapes", [images], parameters={"attention": True})
+        found = v2.infer("shapes", [images], parameters={"attention": True})
         one, other = found.get_response()["parameters"]["ids"].split(",")
         for id in (one, other):
             answer = httpx.get(f"{url}/attention/{id}?format=json", timeout=PATIENCE_S)
             assert answer.json()["image"] == [64, 64]
-    assert "parameters" not in door.infer("shapes", [images]).get_response()
+    assert "parameters" not in v2.infer("shapes", [images]).get_response()
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_maps_are_kept_on_request(door, url):
         (("shapes", "9"), given(PIXELS, "UINT8"), 404, "'shapes' version 9 is not"),
     ],
 )
-def test_errors_reach_the_clients_exception(door, model, images, status, said):
+def test_errors_reach_the_clients_exception(v2, model, images, status, said):
     name, version = model
     with pytest.raises(InferenceServerException, match=said) as refused:
-        door.infer(name, [images], model_version=version)
+        v2.infer(name, [images], model_version=version)
     assert refused.value.status() == str(status)
 
 

@@ -18,8 +18,8 @@ from app.api.route import CheckedRoute
 from app.api.routes.probes import readyz
 from app.api.services import services_of
 from app.classifier import Processed
-from app.door.problems import problems
 from app.errors import NoClasses, ServiceError
+from app.http.problems import problems
 from app.inference.scoring import TOP_K, Scoring, digits
 
 

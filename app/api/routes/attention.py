@@ -17,10 +17,10 @@ from app.api.render import Format, draw_unless_known, drawn, npy, preferred_form
 from app.api.results import MapsId, ModelName
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.door.problems import problems
 from app.drawing.colors import Scale, limits
 from app.drawing.heatmap import Style, draw
 from app.errors import ServiceError
+from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.inference.engine import MOST_LIKELY_CLASS
 from app.inference.scoring import TOP_K, Prediction

@@ -22,8 +22,8 @@ from app.api.results import (
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.classifier import Processed
-from app.door.problems import problems
 from app.errors import NoClasses
+from app.http.problems import problems
 from app.inference.scoring import TOP_K, Prediction
 
 

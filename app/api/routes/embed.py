@@ -24,7 +24,7 @@ from app.api.results import (
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.classifier import Processed
-from app.door.problems import problems
+from app.http.problems import problems
 
 
 class EmbedParameters(Familiar):

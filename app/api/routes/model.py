@@ -10,8 +10,8 @@ from app.api.render import Format, draw_unless_known, representations
 from app.api.route import CheckedRoute
 from app.api.services import services_of
 from app.bundle import PICTURE_FORMATS, HeldOut, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
-from app.door.problems import problems
 from app.errors import UnknownPicture
+from app.http.problems import problems
 from app.inference.engine import Graph
 from app.inference.model import BatchLatency
 

@@ -4,8 +4,8 @@ from fastapi import APIRouter, Request, Response
 
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.door.problems import problems
 from app.errors import Unavailable
+from app.http.problems import problems
 from app.telemetry.metrics import EXPOSITION_TYPE
 
 router = APIRouter(tags=["probes"], route_class=CheckedRoute)

@@ -9,8 +9,8 @@ from pydantic import BaseModel, Field
 from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.door.problems import problems
 from app.errors import NoClasses
+from app.http.problems import problems
 from app.inference.scoring import Prediction
 from app.maps.choice import Choice
 from app.maps.heads import head_report

@@ -10,11 +10,11 @@ from app.api.render import Format, draw_unless_known, npy, representations
 from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.door.problems import problems
 from app.drawing.colors import Colormap, Scale, limits
 from app.drawing.heatmap import Interpolation, Style
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
+from app.http.problems import problems
 from app.maps.choice import Method
 from app.maps.heads import every_head
 

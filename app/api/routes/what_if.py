@@ -15,8 +15,8 @@ from app.api.parameters import ChoiceQuery, FillQuery, refuse_body
 from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import Services, services_of
-from app.door.problems import problems
 from app.errors import InvalidParameter, NoClasses
+from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.inference.scoring import TOP_K, Prediction, digits
 from app.maps.choice import AttentionMap, Choice, Chosen, check_choice, choose

@@ -66,7 +66,7 @@ def test_origins_are_a_list_with_commas(monkeypatch, given, origins):
 
 
 def test_an_empty_variable_is_refused_or_means_that_nothing_is_opened(monkeypatch):
-    """Set, but empty: perhaps a value that did not arrive. Those of keys are refused in app/door/keys.py."""
+    """Set, but empty: perhaps a value that did not arrive. Those of keys are refused in app/http/keys.py."""
     means_none = {"root_path": "", "cors_origins": (), "api_keys": ..., "api_keys_file": ...}
     for field in Settings.model_fields:
         with monkeypatch.context() as patch:

@@ -22,8 +22,8 @@ from app.api.results import aside_if_many
 from app.api.route import CheckedRoute
 from app.api.services import Services, services_of
 from app.classifier import Outcome, Processed
-from app.door.problems import problems
 from app.errors import MalformedRequest
+from app.http.problems import problems
 from app.telemetry.request_state import RequestState
 
 Output = tuple[str, bool, int]  # its name, whether it is sent in binary, and how many classes it names; 0: its tensor

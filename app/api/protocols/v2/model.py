@@ -13,8 +13,8 @@ from app.api.protocols.v2.request import IMAGES
 from app.api.route import CheckedRoute
 from app.api.routes.probes import check
 from app.api.services import Services, services_of
-from app.door.problems import problems
 from app.errors import UnknownModel
+from app.http.problems import problems
 
 VERSION = "1"  # of the model: there is one
 PLATFORM = "onnxruntime_onnx"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.door.admission import Admission
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, UnknownAttention
+from app.http.admission import Admission
 from app.lifecycle import Lifecycle
 from app.maps.explainer import Explainer
 from app.maps.record import Maps, RecordFormat

@@ -10,12 +10,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from app.door.access_log import SECURITY, AccessLog
-from app.door.admission import Admission
-from app.door.guard import Guard
-from app.door.keys import ApiKeys
-from app.door.problems import respond_to
 from app.errors import Overloaded
+from app.http.access_log import SECURITY, AccessLog
+from app.http.admission import Admission
+from app.http.guard import Guard
+from app.http.keys import ApiKeys
+from app.http.problems import respond_to
 from app.lifecycle import Lifecycle
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
@@ -93,7 +93,7 @@ def test_a_request_without_a_key_is_counted_under_its_route_too(client, metrics)
 
 
 def test_the_time_in_which_the_rest_of_a_request_is_dropped_does_not_count(client, metrics, monkeypatch):
-    monkeypatch.setattr("app.door.body.LINGER_S", 0.5)
+    monkeypatch.setattr("app.http.body.LINGER_S", 0.5)
 
     async def receive():
         await asyncio.Event().wait()

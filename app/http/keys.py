@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.door.paths import METRICS, is_public
 from app.errors import CannotStart, Unauthorized
+from app.http.paths import METRICS, is_public
 from app.settings import Settings
 
 if TYPE_CHECKING:  # keys are read before the model is opened, and the framework is imported meanwhile

@@ -1,7 +1,7 @@
 import pytest
 
-from app.door.keys import ApiKeys, open_keys, read_keys
 from app.errors import CannotStart, Unauthorized
+from app.http.keys import ApiKeys, open_keys, read_keys
 from app.settings import Settings
 
 KEYS = ApiKeys({"old-key": "unnamed", "new.key~2==": "team"}, metrics_port=0)

@@ -20,12 +20,12 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.door.admission import Admission
-from app.door.body import Body, BodyLimits
-from app.door.keys import ApiKeys
-from app.door.paths import below, check_port
-from app.door.problems import respond_to
 from app.errors import Fault, InvalidParameter, Overloaded, ServiceError, Unavailable
+from app.http.admission import Admission
+from app.http.body import Body, BodyLimits
+from app.http.keys import ApiKeys
+from app.http.paths import below, check_port
+from app.http.problems import respond_to
 from app.lifecycle import STOPPING
 from app.settings import Settings
 from app.telemetry.request_state import RequestState

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.door.paths import below, check_port, check_root_path, is_public
 from app.errors import CannotStart, NotFound
+from app.http.paths import below, check_port, check_root_path, is_public
 
 PUBLIC = "/ /livez /readyz /health /v2/health/live /v2/health/ready /docs /openapi.json /page/main.js"
 OTHERS = "/classify /attention/x /model /metrics // /livez/ /page /nowhere /v2 /v2/models/a/ready"

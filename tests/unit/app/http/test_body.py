@@ -7,9 +7,9 @@ from contextlib import suppress
 import pytest
 from starlette.datastructures import Headers
 
-from app.door import body as module
-from app.door.body import Body, BodyLimits
 from app.errors import BodyTooLarge, MalformedRequest, Overloaded, SlowRequest, UnsupportedEncoding
+from app.http import body as module
+from app.http.body import Body, BodyLimits
 from app.settings import Settings
 from app.telemetry.request_state import RequestState
 from app.telemetry.stages import Stages

@@ -1,4 +1,4 @@
-"""app/door/protocol.py: memory of a connection, and which requests of it are answered."""
+"""app/http/protocol.py: memory of a connection, and which requests of it are answered."""
 
 import asyncio
 import gc
@@ -12,9 +12,9 @@ import uvicorn
 from starlette.responses import Response
 from uvicorn.server import ServerState
 
-from app.door import protocol as module
-from app.door.problems import respond_to
-from app.door.protocol import GuardedProtocol
+from app.http import protocol as module
+from app.http.problems import respond_to
+from app.http.protocol import GuardedProtocol
 from app.telemetry.request_state import RequestState
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from app.door.admission import Admission
-from app.door.guard import Guard
-from app.door.keys import ApiKeys
 from app.errors import BodyTooLarge, UnusableImage
+from app.http.admission import Admission
+from app.http.guard import Guard
+from app.http.keys import ApiKeys
 from app.lifecycle import Lifecycle
 from app.settings import Settings
 from app.telemetry.request_state import RequestState
@@ -87,7 +87,7 @@ def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
 
 
 def test_a_body_that_never_arrives_gets_408(monkeypatch):
-    monkeypatch.setattr("app.door.body.LINGER_S", 0.05)
+    monkeypatch.setattr("app.http.body.LINGER_S", 0.05)
     status, fields, _ = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True).ask(content_length="1")
     assert (status, fields["connection"]) == (408, "close")
 
@@ -135,7 +135,7 @@ def test_the_connection_ends_where_the_body_has_not():
 
 
 def test_all_bodies_together_are_bounded_and_released(monkeypatch):
-    monkeypatch.setattr("app.door.body.allowed_memory", lambda: 400)
+    monkeypatch.setattr("app.http.body.allowed_memory", lambda: 400)
     guarded = Guarded()
     guarded.guard._limits.bytes_in_work = 1  # of a body that is complete
     assert guarded.ask(body=bytes(100), content_length="100")[0] == 503

@@ -1,4 +1,4 @@
-"""Images served per second through each door: the same JPEG at 16 connections, labels alone, the doors in turn."""
+"""Images served per second by each protocol: the same JPEG at 16 connections, labels alone, the protocols in turn."""
 
 import base64
 import json
@@ -47,7 +47,7 @@ def measure() -> Rows:
     rates = {name: statistics.median(s["images_per_s"] for s in runs) for name, runs in served.items()}
     return [
         {
-            "door, demo model": name,
+            "protocol, demo model": name,
             "images/s": round(rates[name], 1),
             "relative": round(rates[name] / rates[FIRST], 2),
             "p50, ms": round(statistics.median(s["p50_ms"] for s in runs), 1),

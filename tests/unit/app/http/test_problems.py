@@ -1,9 +1,9 @@
-"""app/door/problems.py: one shape for every kind of error."""
+"""app/http/problems.py: one shape for every kind of error."""
 
 import json
 
-from app.door.problems import PROBLEM_TYPE, respond_to
 from app.errors import Overloaded, UnusableImage
+from app.http.problems import PROBLEM_TYPE, respond_to
 from app.telemetry.request_state import RequestState
 
 

@@ -10,9 +10,9 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.routing import Match, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.door.guard import REQUEST_ID
-from app.door.paths import METRICS, PROBES
-from app.door.problems import UNANSWERED
+from app.http.guard import REQUEST_ID
+from app.http.paths import METRICS, PROBES
+from app.http.problems import UNANSWERED
 from app.telemetry.logs import access_log
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_state import RequestState, in_work

@@ -1,13 +1,13 @@
-"""app/door/admission.py with a clock that is set by hand."""
+"""app/http/admission.py with a clock that is set by hand."""
 
 from contextlib import ExitStack
 from types import SimpleNamespace
 
 import pytest
 
-from app.door import admission
-from app.door.admission import Admission
 from app.errors import MalformedRequest, Overloaded, Unavailable
+from app.http import admission
+from app.http.admission import Admission
 from app.lifecycle import Lifecycle
 
 

@@ -19,11 +19,11 @@ import httptools
 from starlette.requests import HTTPConnection
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from app.door.access_log import with_identity
-from app.door.body import LINGER_S
-from app.door.guard import request_id
-from app.door.problems import respond_to
 from app.errors import HeaderTooLarge, MalformedRequest, Overloaded, ServiceError, SlowRequest
+from app.http.access_log import with_identity
+from app.http.body import LINGER_S
+from app.http.guard import request_id
+from app.http.problems import respond_to
 from app.telemetry.logs import access_log
 from app.telemetry.request_state import RequestState
 
