@@ -29,7 +29,7 @@ Large = tuple[list[str | int], tuple[int, ...], Buffer]  # where it stands, the 
 
 def image_in_base64(text: str) -> bytes:
     """`text` may be a data URL, URL-safe, in lines, and without padding. Raises MalformedRequest."""
-    letters = text.encode(errors="replace")
+    letters = text.strip().encode(errors="replace")
     if _ADDRESS.match(letters):
         raise MalformedRequest("The service does not fetch addresses: send the image itself in base64.")
     if prefix := _DATA_URL.match(letters):

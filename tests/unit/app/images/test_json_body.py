@@ -113,7 +113,7 @@ def test_any_image_in_lines_of_any_length(image, between, length, padded):
     text = text if padded else text.replace("+", "-").replace("/", "_").rstrip("=")
     lines = between.join(text[start : start + length] for start in range(0, len(text), length))
     for prefix in ("", "data:image/png;base64,", "DATA:Image/PNG;charset=utf-8;Base64,"):
-        assert image_in_base64(prefix + lines) == image
+        assert image_in_base64(f" {prefix}{lines}\n") == image
 
 
 @pytest.mark.parametrize(
