@@ -107,7 +107,7 @@ overload: $(VENV)/.dev  ## [SECONDS=20]: load test at up to 10 times the capacit
 soak: $(VENV)/.dev  ## [SECONDS=600]: mixed use; fails when memory grows; rewrites the table in lab/load/README.md
 	$(BIN)/python -m lab.load.soak $(SECONDS)
 
-rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, and replace one of two models; rewrites tables in docs/deployment.md
+rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, and replace one of two models; rewrites tables of lab/load/README.md
 	$(BIN)/python -m lab.load.rolling
 	$(BIN)/python -m lab.load.replacing
 

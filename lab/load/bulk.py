@@ -1,4 +1,4 @@
-"""`python -m lab.load.bulk [IMAGES]`: what `vit-serve-client` loses, in speed and in images; for docs/api.md.
+"""`python -m lab.load.bulk [IMAGES]`: what `vit-serve-client` loses, in speed and in images; for lab/load/README.md.
 
 The client takes turns with a closed loop of the same images on plain sockets, which shows how fast the server can be.
 Then the server is killed and started again KILLS times meanwhile. Each image lies in a folder of its label, so an

@@ -1,7 +1,7 @@
 """`python -m lab.load.replacing [REQUESTS]`: two models behind one balancer, of which one gets another bundle, and
 another one, until so many requests have been answered.
 
-Its bundles are the demo under other names. The table goes to docs/deployment.md.
+Its bundles are the demo under other names. The table goes to lab/load/README.md.
 """
 
 import sys

@@ -1,6 +1,6 @@
 """`python -m lab.load.rolling [ROUNDS]`: three replicas restarted in turn, and killed, behind nginx and HAProxy.
 
-Replicas let requests wait, so every failure is one that a restart caused. The table goes to docs/deployment.md.
+Replicas let requests wait, so every failure is one that a restart caused. The table goes to lab/load/README.md.
 """
 
 import sys
