@@ -39,8 +39,8 @@ def need_architecture(source: Source, facts: Facts, *, other: str) -> str:
     fits = [one for one in alike if one.shows == shown]
     heads = {one.config.heads for one in fits}
     facts.seen = {
-        "family": ("timm", Origin.guessed("names of the tensors")),
         "architecture": ("?", MISSING),
+        "family": ("timm", Origin.guessed("names of the tensors")),
         **{name: (shown[name], Origin.read("shapes of the tensors")) for name in (*SIZES, "registers")},
         **({"heads": (heads.pop(), Origin.guessed("all networks that fit"))} if len(heads) == 1 and not doubt else {}),
         "grid": ("{} x {}".format(*_grid(source, shown) or ("?", "?")), Origin.read("number of positions")),
