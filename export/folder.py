@@ -22,6 +22,7 @@ from app.settings import Settings
 from export.folder_labels import BY_NUMBER, folder_labels, orders
 from export.image_spec import image_spec
 from export.images import Images
+from export.masks import about_masks
 from export.messages import warn
 from export.parts import folders_in, parts_of
 from export.place import check_pictures
@@ -61,6 +62,8 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     unlabelled = "" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint)
     if unlabelled:
         warn(f"The images have no labels, as {unlabelled}.")
+    for note in about_masks(folder, files):
+        warn(f"{note}.")
     for path, reason in (repeated | unread).items():
         warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)

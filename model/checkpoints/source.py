@@ -17,6 +17,7 @@ from model.checkpoints.class_names import files_in, found_in
 from model.checkpoints.computed import refusal, whole
 from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
+from model.checkpoints.statements import Said, networks, of_pixels
 from model.checkpoints.weights import Stored, open_weights
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
@@ -46,9 +47,12 @@ class Source:
         self.unread: list[str] = []  # names in the file of counters, losses and metrics
         opened = [open_weights(file) for file in files]
         first = opened[0]
-        self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
-        self.said = (*(said for content in opened for said in content.said), *statements.beside(self.folder))
-        self._class_names = {where: value for content in opened for where, value in content.names.items()}
+        self.metadata, self.arguments = first.metadata, statements.arguments(first.content)
+        self._statements = [
+            *((one.metadata, "the metadata") for one in opened),
+            *((one.content, "the file") for one in opened),
+            *statements.beside(self.folder),
+        ]
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):
             states, names = leave_out(content.states, without)
@@ -159,7 +163,20 @@ class Source:
     @property
     def class_names(self) -> dict[str, Any]:
         """What may be names of classes, by where it stands: in the files, in config.json, or a file beside them."""
-        return self._class_names | found_in(self.config, of="config.json") | files_in(self.folder)
+        places = [*self._statements, (self.config, "config.json")]
+        return {where: names for content, of in places for where, names in found_in(content, of=of).items()} | files_in(
+            self.folder
+        )
+
+    @cached_property
+    def said(self) -> tuple[Said, ...]:
+        """What is said of pixels, in the files and beside them."""
+        return tuple(said for content, of in self._statements for said in of_pixels(content, of=of))
+
+    @cached_property
+    def architectures(self) -> list[str]:
+        """What scripts call their networks there."""
+        return [name for content, _ in self._statements for name in networks(content)]
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import ALIKE
+from model.checkpoints.source import Source
 from model.config import PositionResize
 
 TABLE = Path(__file__).with_name("timm_architectures.json")
@@ -38,9 +39,11 @@ def table() -> dict[str, Any]:
     return json.loads(TABLE.read_text())
 
 
-def is_known(name: str) -> bool:
-    known = table()
-    return name in known["aliases"] or name.partition(".")[0] in known["architectures"]
+def named_in(source: Source) -> str:
+    """What a script calls the network of a file, if that is one name of timm; else empty."""
+    known = table()["aliases"].keys() | table()["architectures"].keys()
+    names = {name for name in source.architectures if name in known or name.partition(".")[0] in known}
+    return names.pop() if len(names) == 1 else ""
 
 
 def find(name: str) -> tuple[Architecture, str | None]:

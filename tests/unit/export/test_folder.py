@@ -167,3 +167,12 @@ def test_refusals(tmp_path, names, count, message):
     with pytest.raises(ValueError, match="a") as refusal:
         read(tmp_path / "images")
     assert message in str(refusal.value)
+
+
+def test_masks_beside_images_are_named(tmp_path, capsys):
+    fill(tmp_path, 40)
+    gray(9).save(tmp_path / "000_mask.png")
+    read(tmp_path)
+    assert (
+        f"{tmp_path}: images that are called as masks of others are read too: 000_mask.png." in capsys.readouterr().err
+    )

@@ -108,7 +108,7 @@ def test_what_is_no_text_is_left_out(tmp_path):
         ),
         (
             ["a/1.png", "a/1_mask.png", "b/2.png", "b/2_mask_1.png", "b/mask.png"],
-            "{}: images that are called as masks of others are learned too: 1_mask.png, 2_mask_1.png",
+            "{}: images that are called as masks of others are read too: 1_mask.png, 2_mask_1.png",
         ),
     ],
 )

@@ -397,7 +397,8 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path
     recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
-    assert description.origins["mean"].where == description.origins["interpolation"].where == "args in the file"
+    assert description.origins["mean"].where == "args.mean of the file"
+    assert description.origins["interpolation"].where == "args.interpolation of the file"
 
 
 @pytest.mark.parametrize(
