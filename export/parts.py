@@ -13,7 +13,8 @@ TRAIN, HELD_OUT = "train", "val"
 TRAIN_NAMES = (TRAIN, "training")
 HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test", "testing")
 # As in seg_train, test1, training_set and val_images.
-PART = re.compile(
+KIND = "train|test|val|valid|validation|eval|dev|pred|hold_?out|held_?out"
+PART = re.compile(rf"(seg_)?({KIND})(ing)?([ _-]?(set|data|images?|imgs?))?\d*")
     r"(seg_)?(train|test|val|valid|validation|eval|dev|pred|hold_?out|held_?out)(ing)?([ _-]?(set|data|images?|imgs?))?\d*"
 )
 

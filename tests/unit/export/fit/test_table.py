@@ -15,7 +15,7 @@ from export.folder_labels import label_of
     ("text", "train", "held_out"),
     [
         (
-            "\ufeffLabel,note,File\ncat, train ,a.jpg\n  dog , bus,b/c.jpg\n",
+            "\ufeffLabel,note,File\ncat, train,a.jpg\n dog , bus,b/c.jpg\n",
             [("a.jpg", "cat"), ("b/c.jpg", "dog")],
             None,
         ),
