@@ -15,8 +15,6 @@ HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test", "testing")
 # As in seg_train, test1, training_set and val_images.
 KIND = "train|test|val|valid|validation|eval|dev|pred|hold_?out|held_?out"
 PART = re.compile(rf"(seg_)?({KIND})(ing)?([ _-]?(set|data|images?|imgs?))?\d*")
-    r"(seg_)?(train|test|val|valid|validation|eval|dev|pred|hold_?out|held_?out)(ing)?([ _-]?(set|data|images?|imgs?))?\d*"
-)
 
 
 class Parts(NamedTuple):
