@@ -6,7 +6,6 @@
 import argparse
 import logging
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
 
@@ -26,8 +25,6 @@ def main(arguments: list[str]) -> None:
     elif arguments[:1] == ["fit"]:
         fit(fit_parser().parse_args(arguments[1:]))
     else:
-        if meant := get_close_matches("".join(arguments[:1]), ("inspect", "fit"), 1):
-            stop(f"There is no command {arguments[0]}: is {meant[0]} meant?")
         export(_parser().parse_args(arguments))
 
 
@@ -48,9 +45,6 @@ def inspect(options: argparse.Namespace) -> None:
             without=options.without,
         )
     except (CheckpointError, OSError, ValueError) as error:
-        if seen := getattr(error, "seen", {}):
-            tell(table(seen))
-            stop(f"It cannot be exported yet: {error}.")
         stop(f"not inspected: {error}")
     tell(summary(description))
     tell(table({**unusual(description), **learned(description)}))

@@ -1,7 +1,6 @@
 """A person's own images: read from a folder, and prepared by the service's own code."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -59,8 +58,9 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
-    unlabelled = "" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint)
-    if unlabelled:
+    unlabelled = ""
+    if folders and checkpoint.labels and not labels:
+        unlabelled = f"no folder in {folder} is called by a label of the model: {first_few(sorted(folders))}"
         warn(f"The images have no labels, as {unlabelled}.")
     for note in about_masks(folder, files):
         warn(f"{note}.")
@@ -125,22 +125,6 @@ def _part(folder: Path, checkpoint: Checkpoint) -> Path:
     others = sorted({parts.train, *parts.flat, *parts.others} - {part})
     warn(f"--pictures {folder}: {part} is read" + (f", and not {first_few(others)}" if others else ""))
     return folder / part
-
-
-def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Checkpoint) -> str:
-    """Why the folders are not labels, if there are any, and where labels are."""
-    below: dict[str, set[str]] = defaultdict(set)
-    for *folders, _ in parts:
-        for name in folders[:1]:
-            below[name] |= {*folders[1:2]}
-    if not below:
-        return ""
-    reason = f"no folder in {folder} is called by a label of the model: {first_few(sorted(below))}"
-    for name, inside in sorted(below.items()):
-        with suppress(ValueError):
-            if folder_labels(inside, checkpoint.labels, checkpoint.wordnet):
-                return f"{reason}. Those in {name} are: give --pictures {folder / name}"
-    return reason
 
 
 class Decoded(NamedTuple):

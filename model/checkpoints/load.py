@@ -199,7 +199,7 @@ def _describe(
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
-            raise CheckpointError("; ".join([*facts.misspelt(), *facts.missing]), seen=facts.seen) from None
+            raise CheckpointError("; ".join(facts.missing)) from None
         raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else str(error)) from None
     description.origins.update(facts.origins | facts.unseen(description.config))
     description.overrides.update(facts.overrides)

@@ -136,7 +136,7 @@ class Source:
     def check_plain(self) -> None:
         """Raises CheckpointError if the tensors are not the weights themselves: an adapter, or quantised ones."""
         types = {self.names_in_file.get(name, name): dtype for name, dtype in self.types.items()}
-        if no_weights := foreign.of_tensors(self.file.name, types, self.json):
+        if no_weights := foreign.of_tensors(self.file.name, types, self.config):
             raise CheckpointError(no_weights)
         for name, stored in self._stored.items():
             if PROJECTION.fullmatch(name) and len(stored.shape) == 5:

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from model.checkpoints import foreign, pickles
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.files import read_beside, read_json
+from model.checkpoints.files import read_json
 from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
 
@@ -66,7 +66,7 @@ def _open(file: Path) -> Weights:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
     fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
-    if no_weights := foreign.of_file(file, lambda name: read_beside(file.parent, name)):
+    if no_weights := foreign.of_file(file):
         raise CheckpointError(no_weights)
     if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
         raise cut_off(file)

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.facts import ALIKE
 from model.checkpoints.source import Source
 from model.config import PositionResize
 
@@ -54,8 +53,7 @@ def find(name: str) -> tuple[Architecture, str | None]:
     known = table()
     name, _, tag = known["aliases"].get(name, name).partition(".")
     if name not in known["architectures"]:
-        begun = [other for other in known["architectures"] if other.startswith(name)][:3]
-        close = begun or difflib.get_close_matches(name, known["architectures"], n=3, cutoff=ALIKE)
+        close = difflib.get_close_matches(name, known["architectures"], n=3)
         raise CheckpointError(
             f"architecture {name} is none of the {len(known['architectures'])} plain Vision Transformers"
             f" of timm {known['timm']}" + (f"; did you mean {' or '.join(close)}?" if close else "")

@@ -187,11 +187,6 @@ def test_an_option_that_cannot_be_read_is_one_line(checkpoint, size, capsys):
     assert line == f"argument --image-size: invalid image_size value: '{size}'. --help lists every option."
 
 
-def test_a_command_that_is_mistyped_is_named():
-    with pytest.raises(SystemExit, match=r"^There is no command insepct: is inspect meant\?$"):
-        main(["insepct", "model/demo/shapes.safetensors"])
-
-
 def inspected(case, overrides: dict[str, str]) -> str:
     """What `inspect` prints for a golden checkpoint with further facts set, and the sentence that it exits with."""
     out = StringIO()

@@ -104,11 +104,9 @@ def test_numbered_folders_have_labels_in_every_order_that_classes_may_have(tmp_p
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        (("data/a", "data/b"), ": data. Those in data are: give --pictures {}/data"),
-        (("holiday", "work/a/c"), ": holiday, work. Those in work are: give --pictures {}/work"),
+        (("data/a", "data/b"), ": data"),
         (("holiday", "work"), ": holiday, work"),
         (("train", "test"), ": test, train"),
-        (("test1", "val/a"), ": test1, val. Those in val are: give --pictures {}/val"),
         (("",), None),
     ],
 )
