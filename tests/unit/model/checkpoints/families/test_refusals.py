@@ -41,7 +41,7 @@ def pretrained(state):
         (
             VIT,
             {"tensors": with_more(POOLER), "architectures": ["ViTModel"]},
-            "what classifier.weight of ViTModel reads is written",
+            "of ViTModel reads is written",
         ),
         (CLASSIFIER, {"architectures": ["CLIPVisionModel"]}, "what classifier.weight of CLIPVisionModel reads is"),
         (VIT, {"model_type": "swin"}, "model_type swin; supported are vit, "),
