@@ -9,7 +9,6 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
@@ -18,7 +17,7 @@ from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from app.machine import allowed_cores
 from app.settings import Settings
-from export.folder_labels import BY_NUMBER, folder_labels, orders
+from export.folder_labels import folder_labels
 from export.image_spec import image_spec
 from export.images import Images
 from export.masks import about_masks
@@ -90,22 +89,14 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
             f"{ENOUGH}, better a few hundred."
         )
     ranges = min(MOST_RANGES, max(len(pixels) // RANGES_SHARE, min(ENOUGH_RANGES, len(pixels) // 2)))
-    indices = orders(folders, len(checkpoint.labels)) if labels and labels.by == "index" else {}
-
-    sure = [] if len(indices) > 1 else [order for order in indices if order != BY_NUMBER]
-
-    def judged(classes: dict[str, int]) -> npt.NDArray[np.int64]:
-        return np.array([classes[parts[file][0]] for file in used[ranges:]])
-
     return Images(
         source="folder",
         ranges=np.stack(pixels[:ranges]),
         judged=np.stack(pixels[ranges:]),
         files=tuple(used),
-        labels=judged(labels.classes) if labels else None,
-        orders={order: judged(classes) for order, classes in indices.items()} if len(indices) > 1 else {},
+        labels=np.array([labels.classes[parts[file][0]] for file in used[ranges:]]) if labels else None,
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
-        f"compare answers" + (f", labelled by folders ({', '.join([labels.by, *sure])})" if labels else ""),
+        f"compare answers" + (f", labelled by folders ({labels.by})" if labels else ""),
         unlabelled=unlabelled,
         seen=fmean(seen),
     )

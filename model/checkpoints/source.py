@@ -138,16 +138,11 @@ class Source:
         types = {self.names_in_file.get(name, name): dtype for name, dtype in self.types.items()}
         if no_weights := foreign.of_tensors(self.file.name, types, self.config):
             raise CheckpointError(no_weights)
-        for name, stored in self._stored.items():
-            if PROJECTION.fullmatch(name) and len(stored.shape) == 5:
+        for name, (shape, *_) in self._stored.items():
+            if PROJECTION.fullmatch(name) and (len(shape) > 4 or (len(shape) == 4 and shape[2] != shape[3])):
                 raise CheckpointError(
-                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}: it projects patches "
-                    "of several images at once, as of a video, which is not supported"
-                )
-            if PROJECTION.fullmatch(name) and (order := _order(stored.shape)):
-                raise CheckpointError(
-                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}, whose axes are in "
-                    f"another order than PyTorch's (width, 3, patch, patch): save it as weight.permute{order}"
+                    f"{self.file.name} has the shape {shape} of {self.names_in_file[name]}: supported are patches of an "
+                    "image, (width, channels, side, side)"
                 )
 
     def count(self, pattern: str) -> int:
@@ -181,13 +176,3 @@ class Source:
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""
         return read_beside(self.folder, name)
-
-
-def _order(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The order that makes the axes of a projection of patches PyTorch's; None if they are that, or unknown."""
-    match shape:
-        case (_, height, width, 3) if height == width != 3:
-            return 0, 3, 1, 2
-        case (height, width, 3, out) if height == width and out != 3:
-            return 3, 2, 0, 1
-    return None

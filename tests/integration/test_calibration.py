@@ -1,7 +1,5 @@
 """`python -m export --pictures FOLDER --calibrate`, and the scores of the bundle as they are served."""
 
-import re
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -116,28 +114,6 @@ def test_images_without_labels_are_for_agreement_alone(images, export, already_t
     manifest = load_bundle(tmp_path / "out").manifest
     assert (manifest.agreement.source, manifest.agreement.accuracy, manifest.calibration) == ("folder", None, None)
     assert "drawn shapes" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("calibrate", [True, False])
-def test_the_order_of_numbered_folders_is_measured_and_never_calibrated(
-    images, export, already_traced, tmp_path, capsys, calibrate
-):
-    """Folders 1 to 6 of seven classes count from 0 or from 1. Here it is from 1, and one image in four is right."""
-    (tmp_path / "images").mkdir()
-    for number, label in enumerate("abcdef", 1):
-        (tmp_path / "images" / str(number)).symlink_to(images / label)
-    out = tmp_path / "out"
-    guess = (
-        "the folders are numbers.* labels are read by their numbers, .* probably to be read by their numbers, from 1"
-    )
-    if calibrate:
-        with pytest.raises(SystemExit, match=f"^not exported: {guess}"):
-            export(out, "--pictures", tmp_path / "images", "--calibrate")
-        assert not out.exists()
-    else:
-        export(out, "--pictures", tmp_path / "images")
-        assert re.search(f"Warning: {guess}", capsys.readouterr().err)
-        assert load_bundle(out).manifest.calibration is None
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ to its class, where they differ from the defaults of the class, and the publishe
 (vision_transformer_relpos.py), `Beit` (beit.py) and `Eva` (eva.py); an argument that is a layer is there by its name.
 """
 
-import difflib
 import json
 from functools import cache
 from pathlib import Path
@@ -53,10 +52,9 @@ def find(name: str) -> tuple[Architecture, str | None]:
     known = table()
     name, _, tag = known["aliases"].get(name, name).partition(".")
     if name not in known["architectures"]:
-        close = difflib.get_close_matches(name, known["architectures"], n=3)
         raise CheckpointError(
-            f"architecture {name} is none of the {len(known['architectures'])} plain Vision Transformers"
-            f" of timm {known['timm']}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+            f"architecture {name} is none of the {len(known['architectures'])} plain Vision Transformers of timm "
+            f"{known['timm']}"
         )
     entry = dict(known["architectures"][name])
     model_class, position_resize = entry.pop("class"), entry.pop("position_resize", "bicubic_antialias")

@@ -86,21 +86,6 @@ def test_what_is_no_file_and_links_in_a_circle_are_named_and_skipped(tmp_path, c
         assert f"{tmp_path}/{name} is skipped: {reason}" in said
 
 
-def test_numbered_folders_have_labels_in_every_order_that_classes_may_have(tmp_path):
-    fill(tmp_path, 48, names=tuple(map(str, range(12))))
-    twelve = dataclasses.replace(CHECKPOINT, labels=tuple(f"class {index}" for index in range(12)))
-    images = read_folder(tmp_path, twelve)
-    folders = images.judged[:, 0, 0, 0] % 12
-    assert images.labels.tolist() == folders.tolist()
-    as_text = sorted(map(str, range(12)))
-    found = {order: labels.tolist() for order, labels in images.orders.items()}
-    assert found == {
-        "by their numbers": folders.tolist(),
-        "by their names as text": [as_text.index(str(folder)) for folder in folders],
-    }
-    assert not read_folder(tmp_path, dataclasses.replace(CHECKPOINT, labels=(*map(str, range(12)),))).orders
-
-
 @pytest.mark.parametrize(
     ("names", "reason"),
     [

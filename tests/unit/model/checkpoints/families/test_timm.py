@@ -179,10 +179,8 @@ def test_refusals_say_why(tmp_path, architecture, change, config, message):
         load(tmp_path, change(state), architecture, **config)
 
 
-def test_an_unknown_architecture_is_refused_with_similar_names(tmp_path):
+def test_an_unknown_architecture_is_refused(tmp_path):
     state = {"fc.weight": torch.ones(5, 24)}
-    with pytest.raises(CheckpointError, match=r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"):
-        load(tmp_path, state, "vit_bas_patch16_224")
     with pytest.raises(CheckpointError, match="architecture resnet50 is none of the 279 plain Vision Transformers"):
         load(tmp_path, state, "resnet50")
 
