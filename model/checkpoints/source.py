@@ -141,8 +141,8 @@ class Source:
         for name, (shape, *_) in self._stored.items():
             if PROJECTION.fullmatch(name) and (len(shape) > 4 or (len(shape) == 4 and shape[2] != shape[3])):
                 raise CheckpointError(
-                    f"{self.file.name} has the shape {shape} of {self.names_in_file[name]}: supported are patches of an "
-                    "image, (width, channels, side, side)"
+                    f"{self.file.name} has the shape {shape} of {self.names_in_file[name]}: supported are patches of "
+                    "an image, (width, channels, side, side)"
                 )
 
     def count(self, pattern: str) -> int:

@@ -305,15 +305,12 @@ def test_tensors_that_are_no_weights_are_called_what_they_are(tmp_path, name, ch
         load_checkpoint(tmp_path / "x.pth")
 
 
-@pytest.mark.parametrize(
-    "change", [lambda t: t[:, :, None], lambda t: t.permute(0, 2, 3, 1), lambda t: t.permute(2, 3, 1, 0)]
-)
-def test_patches_of_a_video_and_axes_in_another_order_are_named(tmp_path, change):
+@pytest.mark.parametrize("axes", [(0, 1, 4, 2, 3), (0, 2, 3, 1), (2, 3, 1, 0)])
+def test_patches_of_a_video_and_axes_in_another_order_are_named(tmp_path, axes):
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
-    torch.save(state | {PATCHES: change(state[PATCHES]).contiguous()}, tmp_path / "x.pth")
-    with pytest.raises(
-        CheckpointError, match=r"of patch_embed\.proj\.weight: supported are square patches of an image"
-    ):
+    patches = state[PATCHES][(..., *[None] * (len(axes) - 4))].permute(axes).contiguous()
+    torch.save(state | {PATCHES: patches}, tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=r"of patch_embed\.proj\.weight: supported are patches of an image"):
         load_checkpoint(tmp_path / "x.pth")
 
 
