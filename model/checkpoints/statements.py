@@ -29,6 +29,8 @@ KEYS = {
     **dict.fromkeys(("croppct", "evalcropratio"), "crop_pct"),
     "interpolation": "interpolation",
     "cropmode": "resize_mode",
+    **dict.fromkeys(("resizesize", "valresizesize"), "resize_size"),  # the second of torchvision's train.py
+    "valcropsize": "image_size",
 }
 WORDS = {"interpolation", "resize_mode"}
 EMPTY: tuple[Any, ...] = (None, "", [], ())
@@ -164,9 +166,11 @@ def _read(fact: str, value: Any) -> Any:
             return float(red), float(green), float(blue)
         case "crop_pct", [share] if 0 < share <= 1:
             return float(share)
-        case "image_size", [int(side)] if side:
+        case (("image_size" | "resize_size"), [int(side)]) if side:
             return side, side
-        case "image_size", [*_, int(height), int(width)] if height and width:  # channels may come first
+        case (("image_size" | "resize_size"), [*_, int(height), int(width)]) if (
+            height and width
+        ):  # channels may come first
             return height, width
     return None
 
