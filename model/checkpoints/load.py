@@ -168,7 +168,8 @@ def _describe(
 ) -> tuple[Family, Description]:
     source.check_plain()
     family = recognise(source, overrides)
-    facts = Facts(overrides, (*source.said, *(() if family is huggingface else said_beside(source))))
+    said = () if family is native else source.said  # which is its own metadata
+    facts = Facts(overrides, said if family in (native, huggingface) else (*said, *said_beside(source)))
     try:
         if "weights" in overrides:
             facts.origins["weights"] = BY_HAND
