@@ -37,13 +37,12 @@ class Answers:
     expected: npt.NDArray[np.float32]  # of PyTorch
     lean: npt.NDArray[np.float32]  # of the lean graph
     labels: npt.NDArray[np.int64] | None
-    guess: str = ""  # why they may be wrong: folders are numbers, whose order of classes is not known
 
 
 def answers(both: Both, images: Images) -> Answers:
     """Of a network with a head."""
-    labels, guess = _labels(images, both.expected.argmax(1))
-    return Answers(expected=both.expected, lean=both.lean["logits"], labels=labels, guess=guess)
+    labels = None if images.labels is None else images.labels[: len(both.expected)]
+    return Answers(expected=both.expected, lean=both.lean["logits"], labels=labels)
 
 
 def of_both(checkpoint: Checkpoint, images: Images, engine: Engine) -> Both:
@@ -59,19 +58,6 @@ def of_both(checkpoint: Checkpoint, images: Images, engine: Engine) -> Both:
             expected.append(checkpoint.model(normalised(batch, checkpoint)).numpy())
         lean.append(engine.run("classify", batch))
     return Both(np.concatenate(expected), {name: np.concatenate([run[name] for run in lean]) for name in lean[0]})
-
-
-def _labels(images: Images, found: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64] | None, str]:
-    """The labels of the compared images, in the order of classes in which what was `found` is right most often."""
-    if not images.orders:
-        return None if images.labels is None else images.labels[: len(found)], ""
-    right = {order: float(np.mean(found == labels[: len(found)])) for order, labels in images.orders.items()}
-    best = max(right, key=right.__getitem__)
-    shares = "; ".join(f"{order}, {share:.2%} of them are right" for order, share in right.items())
-    return images.orders[best][: len(found)], (
-        f"the folders are numbers, and nothing says which of them is which class. If labels are read {shares}. So they "
-        f"are probably to be read {best}. To be sure, call the folders by the labels"
-    )
 
 
 def chance(answers: Answers) -> str:

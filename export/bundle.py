@@ -201,12 +201,9 @@ def _calibration(answered: Answers, checkpoint: Checkpoint, *, required: bool) -
     """The calibration of the lean graph, or None without labels. Raises Uncalibrated if it is `required` and fails."""
     if answered.labels is None:
         return None
-    doubt = chance(answered)
-    if answered.guess and required:
-        raise Uncalibrated(answered.guess)
-    for warning in filter(None, (answered.guess, doubt)):
-        warn(f"Warning: {warning}.")
-    if checkpoint.score != "softmax" or answered.guess:
+    if doubt := chance(answered):
+        warn(f"Warning: {doubt}.")
+    if checkpoint.score != "softmax":
         return None
     try:
         found = calibration(answered.lean, answered.labels, doubt=doubt)

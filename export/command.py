@@ -6,7 +6,6 @@
 import argparse
 import logging
 import os
-from difflib import get_close_matches
 from pathlib import Path
 from shlex import quote
 
@@ -26,8 +25,6 @@ def main(arguments: list[str]) -> None:
     elif arguments[:1] == ["fit"]:
         fit(fit_parser().parse_args(arguments[1:]))
     else:
-        if meant := get_close_matches("".join(arguments[:1]), ("inspect", "fit"), 1):
-            stop(f"There is no command {arguments[0]}: is {meant[0]} meant?")
         export(_parser().parse_args(arguments))
 
 
@@ -37,7 +34,7 @@ def inspect(options: argparse.Namespace) -> None:
     except ValueError as error:
         stop(f"not inspected: {error}")
     with working("starting", leave=False):
-        from model.checkpoints.describe import report, sources, table, worded
+        from model.checkpoints.describe import about_weights, learned, summary, table, unusual
         from model.checkpoints.load import describe_checkpoint
     try:
         description = describe_checkpoint(
@@ -48,12 +45,11 @@ def inspect(options: argparse.Namespace) -> None:
             without=options.without,
         )
     except (CheckpointError, OSError, ValueError) as error:
-        if seen := getattr(error, "seen", {}):
-            tell(table([(name, str(value), worded(origin)) for name, (value, origin) in seen.items()]))
-            stop(f"It cannot be exported yet: {error}.")
         stop(f"not inspected: {error}")
-    tell(report(description))
-    tell(sources(description))
+    tell(summary(description))
+    tell(table({**unusual(description), **learned(description)}))
+    for sentence in about_weights(description):
+        tell(sentence)
     if description.labels_advice:
         tell(_labels(description))
     if description.advice:
@@ -75,7 +71,7 @@ def export(options: argparse.Namespace) -> None:
         from export.parity import ParityError
         from export.summary import measured, written
         from model.checkpoints import load_checkpoint
-        from model.checkpoints.describe import about_weights, sources
+        from model.checkpoints.describe import about_weights, table, unusual
 
     for name in ("torch.onnx", "onnxscript"):
         logging.getLogger(name).setLevel(logging.ERROR)
@@ -109,7 +105,7 @@ def export(options: argparse.Namespace) -> None:
         tell(_labels(checkpoint))
     if checkpoint.advice:
         tell(checkpoint.advice)
-    tell(sources(checkpoint))
+    tell(table(unusual(checkpoint)))
     if images:
         tell(f"Images: {images.summary}.")
         if crop := about_crop(checkpoint.preprocessing, images.seen):

@@ -1,7 +1,6 @@
 """A person's own images: read from a folder, and prepared by the service's own code."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -10,7 +9,6 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
@@ -19,9 +17,10 @@ from app.images.preprocess import ImageSpec, preprocess
 from app.inference.engine import Pixels
 from app.machine import allowed_cores
 from app.settings import Settings
-from export.folder_labels import BY_NUMBER, folder_labels, orders
+from export.folder_labels import folder_labels
 from export.image_spec import image_spec
 from export.images import Images
+from export.masks import about_masks
 from export.messages import warn
 from export.parts import folders_in, parts_of
 from export.place import check_pictures
@@ -55,9 +54,12 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
     if labels and (stray := [file.name for file, of_file in parts.items() if len(of_file) == 1]):
         raise ValueError(f"--pictures {folder}: folders are labels, but {stray[0]} is in none of them")
-    unlabelled = "" if labels or not checkpoint.labels else _unlabelled(folder, parts.values(), checkpoint)
-    if unlabelled:
+    unlabelled = ""
+    if folders and checkpoint.labels and not labels:
+        unlabelled = f"no folder in {folder} is called by a label of the model: {first_few(sorted(folders))}"
         warn(f"The images have no labels, as {unlabelled}.")
+    for note in about_masks(folder, files):
+        warn(f"{note}.")
     for path, reason in (repeated | unread).items():
         warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)
@@ -84,22 +86,14 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
             f"{ENOUGH}, better a few hundred."
         )
     ranges = min(MOST_RANGES, max(len(pixels) // RANGES_SHARE, min(ENOUGH_RANGES, len(pixels) // 2)))
-    indices = orders(folders, len(checkpoint.labels)) if labels and labels.by == "index" else {}
-
-    sure = [] if len(indices) > 1 else [order for order in indices if order != BY_NUMBER]
-
-    def judged(classes: dict[str, int]) -> npt.NDArray[np.int64]:
-        return np.array([classes[parts[file][0]] for file in used[ranges:]])
-
     return Images(
         source="folder",
         ranges=np.stack(pixels[:ranges]),
         judged=np.stack(pixels[ranges:]),
         files=tuple(used),
-        labels=judged(labels.classes) if labels else None,
-        orders={order: judged(classes) for order, classes in indices.items()} if len(indices) > 1 else {},
+        labels=np.array([labels.classes[parts[file][0]] for file in used[ranges:]]) if labels else None,
         summary=f"{len(files):,} files; {len(pixels):,} are used, {ranges} for ranges and {len(pixels) - ranges:,} to "
-        f"compare answers" + (f", labelled by folders ({', '.join([labels.by, *sure])})" if labels else ""),
+        f"compare answers" + (f", labelled by folders ({labels.by})" if labels else ""),
         unlabelled=unlabelled,
         seen=fmean(seen),
     )
@@ -119,22 +113,6 @@ def _part(folder: Path, checkpoint: Checkpoint) -> Path:
     others = sorted({parts.train, *parts.flat, *parts.others} - {part})
     warn(f"--pictures {folder}: {part} is read" + (f", and not {first_few(others)}" if others else ""))
     return folder / part
-
-
-def _unlabelled(folder: Path, parts: Iterable[tuple[str, ...]], checkpoint: Checkpoint) -> str:
-    """Why the folders are not labels, if there are any, and where labels are."""
-    below: dict[str, set[str]] = defaultdict(set)
-    for *folders, _ in parts:
-        for name in folders[:1]:
-            below[name] |= {*folders[1:2]}
-    if not below:
-        return ""
-    reason = f"no folder in {folder} is called by a label of the model: {first_few(sorted(below))}"
-    for name, inside in sorted(below.items()):
-        with suppress(ValueError):
-            if folder_labels(inside, checkpoint.labels, checkpoint.wordnet):
-                return f"{reason}. Those in {name} are: give --pictures {folder / name}"
-    return reason
 
 
 class Decoded(NamedTuple):

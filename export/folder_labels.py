@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 from model.checkpoints.labels import numbered
 
 By = Literal["name", "WordNet id", "index"]
-BY_NUMBER, BY_TEXT = "by their numbers", "by their names as text"  # orders of classes
 
 
 class FolderLabels(NamedTuple):
@@ -25,8 +24,8 @@ def label_of(name: str) -> str:
 def folder_labels(folders: Collection[str], labels: Sequence[str], wordnet: Sequence[str]) -> FolderLabels | None:
     """All folders are called in one way: by name, WordNet id or index of a label. None if no folder is called so.
 
-    Case does not matter in names, nor do hyphens and underscores in place of spaces, nor zeros before a number. Indices
-    are a guess if there are several `orders`, and the first counts. If labels are numbers, folders have none. What the
+    Case does not matter in names, nor do hyphens and underscores in place of spaces, nor zeros before a number. Numbers
+    that may count in several orders are no indices. If labels are numbers, folders have none. What the
     exporter has made up, such as "class 2", is no name: class_2 is an index, as 2 is.
     Raises ValueError if some folders are called so and others are not.
     """
@@ -34,9 +33,7 @@ def folder_labels(folders: Collection[str], labels: Sequence[str], wordnet: Sequ
     if tuple(labels) != numbered(len(labels)):
         ways.insert(0, FolderLabels("name", _matched(folders, labels, _plain)))
     if not any(label.isdecimal() for label in labels):
-        indices = [str(index) for index in range(len(labels))]
-        possible = [*orders(folders, len(labels)).values(), _matched(folders, indices, _index)]
-        ways.append(FolderLabels("index", possible[0]))
+        ways.append(FolderLabels("index", _by_index(folders, len(labels))))
     best = max(ways, key=lambda way: len(way.classes))
     if not best.classes:
         return None
@@ -48,31 +45,28 @@ def folder_labels(folders: Collection[str], labels: Sequence[str], wordnet: Sequ
     return best
 
 
-def orders(folders: Collection[str], classes: int) -> dict[str, dict[str, int]]:
-    """The index of the class by the name of a folder, in each order that classes called by numbers may have.
+def _by_index(folders: Collection[str], classes: int) -> dict[str, int]:
+    """The index of the class by the name of a folder, where that is a number and every order gives the same.
 
     Class 2 of twelve is the folder "10" for torchvision, which sorts names as text, and "2" for timm. The numbers may
-    begin at 1, and the word "class" may stand before them. Orders that agree for these folders are one. There is none
-    if a folder is not a number, or not a class.
+    begin at 1, and the word "class" may stand before them.
     """
     digits = {name: _number(name) for name in folders}
     if not folders or not all(text.isascii() and text.isdecimal() for text in digits.values()):
-        return {}
+        return _matched(folders, [str(index) for index in range(classes)], _index)
     numbers = {name: int(text) for name, text in digits.items()}
     width = max(map(len, digits.values())) if any(text[0] == "0" and len(text) > 1 for text in digits.values()) else 1
-    found: dict[str, dict[str, int]] = {}
-    for first, begins in ((0, ""), (1, ", from 1")):
-        if min(numbers.values()) < first or max(numbers.values()) >= first + classes:
-            continue
-        text = {number: f"{number:0{width}}" for number in range(first, first + classes)}
-        text |= {number: digits[name] for name, number in numbers.items()}
-        rank = {number: index for index, number in enumerate(sorted(text, key=text.__getitem__))}
-        of_order = {BY_NUMBER: {number: number - first for number in text}, BY_TEXT: rank}
-        for order, place in of_order.items():
-            index = {name: place[number] for name, number in numbers.items()}
-            if index not in found.values():
-                found[f"{order}{begins}"] = index
-    return found
+    found: set[tuple[int, ...]] = set()
+    for first in (0, 1):
+        if min(numbers.values()) >= first and max(numbers.values()) < first + classes:
+            text = {number: f"{number:0{width}}" for number in range(first, first + classes)}
+            text |= {number: digits[name] for name, number in numbers.items()}
+            as_text = sorted(text, key=text.__getitem__)
+            found.add(tuple(number - first for number in numbers.values()))
+            found.add(tuple(as_text.index(number) for number in numbers.values()))
+    if not found:
+        return _matched(folders, [str(index) for index in range(classes)], _index)
+    return dict(zip(numbers, found.pop(), strict=True)) if len(found) == 1 else {}
 
 
 def _matched(folders: Collection[str], ids: Sequence[str], plain: Callable[[str], str]) -> dict[str, int]:

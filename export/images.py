@@ -4,7 +4,7 @@ A person's own images are in export/folder.py.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -31,8 +31,6 @@ class Images:
     judged: Pixels  # on which answers are compared, in no order of labels
     labels: npt.NDArray[np.int64] | None  # index of the label of each judged image
     files: tuple[Path, ...] = ()  # of those for ranges, and then of the judged ones; none if they are drawn
-    # Labels in each order of classes, if a guess.
-    orders: dict[str, npt.NDArray[np.int64]] = field(default_factory=dict)
     summary: str = ""  # how many there are, for a person
     seen: float = 1.0  # the share of an image that the crop leaves, in the mean
     unlabelled: str = ""  # why there are no labels, where folders may have been meant so

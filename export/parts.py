@@ -12,8 +12,9 @@ TRAIN, HELD_OUT = "train", "val"
 # Names of folders and of parts of a CSV, in any case; the first that is there.
 TRAIN_NAMES = (TRAIN, "training")
 HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test", "testing")
-# As in seg_train, test1, training_set and val_images.
-PART = re.compile(r"(seg_)?(train|test|val|valid|validation|eval|dev|pred)(ing)?([ _-]?(set|data|images?|imgs?))?\d*")
+# As in seg_train, test1, trainA, training_set and val_images.
+KIND = "train|test|val|valid|validation|eval|dev|pred|hold_?out|held_?out"
+PART = re.compile(rf"(seg_)?({KIND})(ing)?([ _-]?(set|data|images?|imgs?))?(\d*|[ab])")
 
 
 class Parts(NamedTuple):

@@ -5,7 +5,9 @@ If the last image does not have all its labels, its rows are dropped and it is s
 
 import csv
 import math
+import os
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from sys import intern
 from typing import BinaryIO, NamedTuple
@@ -63,12 +65,9 @@ class Output:
             self._path, self._parquet = parquet.part_of(path), path
         self._file: BinaryIO = locked(self._path) if self._path else sys.stdout.buffer
         try:
-            data = self._path.read_bytes().decode("latin-1") if self._path else ""  # a byte is a character
-            self._finished = ""  # rows that are in the Parquet file alone
-            if self._parquet and self._parquet.exists() and not data:
-                self._text.columns = parquet.columns(self._parquet)
-                data = self._finished = "".join(map(self._text.line, parquet.rows(self._parquet)))
-            self._entries = _entries(self._text, data)
+            # Whether all rows are in the Parquet file alone.
+            self._finished = bool(self._parquet and self._parquet.exists() and not self._file.seek(0, os.SEEK_END))
+            self._entries = _entries(self._text.rows(self._lines()))
         except (ValueError, csv.Error):
             self.close()
             raise ValueError(f"{path} exists, and this program has not written it") from None
@@ -90,7 +89,8 @@ class Output:
         if odd := next((entry for entry in self._entries if entry.best and entry.labels != labels), None):
             reason = f"the labels per image are {odd.labels} in {self._out} and would be {labels} in this run"
             raise OtherRun(f"{reason}: give another --out, or another --top-k")
-        self._write(self._finished)
+        if self._finished:
+            self._file.writelines(line.encode() for line in self._lines())
         length = self._entries[-1].end if self._entries else 0
         if self._path:
             self._file.truncate(length)
@@ -116,8 +116,9 @@ class Output:
     def finish(self) -> None:
         """Once no image is left to be sent."""
         if self._path and self._parquet:
-            data = self._path.read_bytes().decode()
-            parquet.write_rows(self._parquet, self._text.columns, (row for _, row in self._text.rows(data)))
+            self._finished = False
+            rows = (row for _, row in self._text.rows(self._lines()))
+            parquet.write_rows(self._parquet, self._text.columns, rows)
             self._file.close()  # first, for Windows
             self._path.unlink()
 
@@ -126,6 +127,15 @@ class Output:
             self._file.close()
             if self._parquet and self._path.exists() and not self._path.stat().st_size:
                 self._path.unlink()
+
+    def _lines(self) -> Iterator[str]:
+        """What is written, one line after the other: it may be larger than the memory."""
+        if self._finished and self._parquet:
+            self._text.columns = parquet.columns(self._parquet)
+            yield from map(self._text.line, parquet.rows(self._parquet))
+        elif self._path:
+            with self._path.open(encoding="latin-1", newline="\n") as file:  # a byte is a character
+                yield from file
 
     def _write(self, text: str) -> None:
         self._file.write(text.encode(errors="surrogateescape"))  # names stay the bytes that they are
@@ -138,10 +148,10 @@ def _best(row: Row) -> Best | None:
     return Best(intern(row.label or ""), math.nan if row.score is None else row.score)
 
 
-def _entries(text: Text, data: str) -> list[Entry]:
+def _entries(rows: Iterable[tuple[int, Row]]) -> list[Entry]:
     """Raises as `Text.rows`."""
     entries: list[Entry] = []
-    for end, row in text.rows(data):
+    for end, row in rows:
         if entries and entries[-1].image == row.image:
             entries[-1] = entries[-1]._replace(end=end, labels=entries[-1].labels + 1)
         else:

@@ -1,10 +1,9 @@
 """The rows of an output, and two ways to write them as text: an image has a row for each of its labels."""
 
 import csv
-import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, Protocol
 
 # Begins what a spreadsheet may run; and ' itself, so that names can be read back.
@@ -38,9 +37,9 @@ class Text(Protocol):
 
     def line(self, row: Row) -> str: ...
 
-    def rows(self, data: str) -> Iterator[tuple[int, Row]]:
-        """Each with its end in `data`, in which a character is a byte (latin-1). A last row that was cut while it was
-        written is left out. Raises ValueError or csv.Error if another program has written it.
+    def rows(self, lines: Iterable[str]) -> Iterator[tuple[int, Row]]:
+        """Each with its end in the file of these lines, in which a character is a byte (latin-1). A last row that was
+        cut while it was written is left out. Raises ValueError or csv.Error if another program has written it.
         """
         ...
 
@@ -62,19 +61,25 @@ class Csv:
         quoted = ('"' + text.replace('"', '""') + '"' if set(text) & set(',"\r\n') else text for text in texts)
         return ",".join(quoted) + "\n"
 
-    def rows(self, data: str) -> Iterator[tuple[int, Row]]:
-        if any(_header(columns).startswith(data) for columns in COLUMNS):
-            return
-        found = [columns for columns in COLUMNS if data.startswith(_header(columns))]
-        if not found:
+    def rows(self, lines: Iterable[str]) -> Iterator[tuple[int, Row]]:
+        rest = iter(lines)
+        last = next(rest, "")
+        end = len(last)
+        if last not in map(_header, COLUMNS):
+            if any(_header(columns).startswith(last) for columns in COLUMNS):  # it was cut
+                return
             raise ValueError
-        (self.columns,) = found
-        lines = io.StringIO(data)
-        lines.seek(len(self.header))
-        for cells in csv.reader(lines):
-            end = lines.tell()
-            if len(cells) != len(self.columns) or data[end - 1] != "\n":
-                if end < len(data):
+        self.columns = tuple(last.strip().split(","))
+
+        def read() -> Iterator[str]:
+            nonlocal end, last
+            for last in rest:
+                end += len(last)
+                yield last
+
+        for cells in csv.reader(read()):
+            if len(cells) != len(self.columns) or not last.endswith("\n"):
+                if next(rest, ""):
                     raise ValueError
                 return
             texts = (cell.removeprefix("'") if self._no_formulas else cell for cell in cells)
@@ -102,9 +107,9 @@ class JsonLines:
     def line(self, row: Row) -> str:
         return json.dumps(dict(zip(self.columns, row, strict=False))) + "\n"
 
-    def rows(self, data: str) -> Iterator[tuple[int, Row]]:
+    def rows(self, lines: Iterable[str]) -> Iterator[tuple[int, Row]]:
         end = 0
-        for line in data.splitlines(keepends=True):
+        for line in lines:
             end += len(line)
             if not line.endswith("\n"):
                 return

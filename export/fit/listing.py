@@ -1,7 +1,6 @@
 """Images with their labels: a folder for each label, `train` and `val` with such folders inside, or a CSV."""
 
 import os
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -10,12 +9,11 @@ from pathlib import Path
 from export.fit.labelled import UNLABELLED, Labelled, LeftOut, Listing, checked, unused
 from export.fit.table import of_csv
 from export.folder_labels import label_of
+from export.masks import about_masks
 from export.parts import HELD_OUT, TRAIN, folders_in, parts_of
 from export.place import check_labelled_images
 from export.walk import SUFFIXES, walk
 from model.checkpoints.checkpoint import first_few
-
-MASK = re.compile(r"(.+)[_ -](mask|segmentation|seg|gt)([_ -]?\d+)?", re.IGNORECASE)  # as in benign_1_mask.png
 
 
 def list_images(images: Path, *, labelled: bool = True) -> Listing:
@@ -78,7 +76,7 @@ def _part(folder: Path, *, labelled: bool) -> Listing:
         names = [_readable(path).name for path in folders_in(folder)]
         if empty := [name for name in names if label_of(name) not in labels]:
             notes.append(f"{folder}: there are no images in {', '.join(empty)}")
-        notes += _odd_folders(folder, found)
+        notes += [*_odd_folders(folder, found), *about_masks(folder, [file for file, _ in found])]
     if not found:
         reasons = [f"{path} is left out: {reason}" for path, reason in left_out]
         raise ValueError(". ".join([f"{folder} has no images", *notes, *reasons[:3]]))
@@ -86,7 +84,7 @@ def _part(folder: Path, *, labelled: bool) -> Listing:
 
 
 def _odd_folders(folder: Path, images: Iterable[Labelled]) -> Iterator[str]:
-    """Notes on folders that have one label together, on labels that may lie one level deeper, and on masks."""
+    """Notes on folders that have one label together, and on labels that may lie one level deeper."""
     called: dict[str, set[str]] = defaultdict(set)
     inside: dict[str, set[str]] = defaultdict(set)  # names of folders, and "" for an image in none
     for file, label in images:
@@ -102,10 +100,6 @@ def _odd_folders(folder: Path, images: Iterable[Labelled]) -> Iterator[str]:
             f"{folder}: all labels have the folders {first_few(sorted(common))}. If these are the labels, call the "
             f"folders in {folder} {TRAIN} and {HELD_OUT}"
         )
-    stems = {(file.parent, file.stem) for file, _ in images}
-    found = [(file, MASK.fullmatch(file.stem)) for file, _ in images]
-    if masks := [file.name for file, mask in found if mask and (file.parent, mask[1]) in stems]:
-        yield f"{folder}: images that are called as masks of others are learned too: {first_few(masks)}"
 
 
 def _checked_levels(folder: Path, listing: Listing) -> Listing:

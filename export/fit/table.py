@@ -8,7 +8,7 @@ from pathlib import Path
 
 from export.fit.labelled import UNLABELLED, Labelled, Listing, checked, unused
 from export.folder_labels import label_of
-from export.parts import HELD_OUT, HELD_OUT_NAMES, TRAIN, TRAIN_NAMES, first_of
+from export.parts import HELD_OUT, HELD_OUT_NAMES, PART, TRAIN, TRAIN_NAMES, first_of
 from model.checkpoints.checkpoint import first_few
 
 COLUMNS = ("file", "label", "split")
@@ -88,14 +88,15 @@ def _split(rows: Sequence[dict[str, str]], needed: Collection[str]) -> tuple[str
     found: dict[str, list[str]] = {}
     for name in {*(rows[0] if rows else ())} - {*needed}:
         cells = [row[name].casefold() for row in rows]
-        if {*cells} <= {*TRAIN_NAMES, *HELD_OUT_NAMES} and (name == SPLIT or {*cells} & {*TRAIN_NAMES}):
+        kinds = {*cells}
+        if kinds <= {*TRAIN_NAMES, *HELD_OUT_NAMES} and (name == SPLIT or kinds & {*TRAIN_NAMES}):
             found[name] = cells
-        elif {*cells} <= TRUTH.keys() and (OF_TRAIN.fullmatch(name) or OF_HELD_OUT.fullmatch(name)):
+        elif kinds <= TRUTH.keys() and (OF_TRAIN.fullmatch(name) or OF_HELD_OUT.fullmatch(name)):
             learned = bool(OF_TRAIN.fullmatch(name))
             found[name] = [TRAIN if TRUTH[cell] == learned else HELD_OUT for cell in cells]
-        elif (UNCLEAR.fullmatch(name) or {*cells} & {*TRAIN_NAMES}) and len({*cells}) > 1 and SPLIT not in rows[0]:
+        elif SPLIT not in rows[0] and len(kinds) > 1 and (UNCLEAR.fullmatch(name) or all(map(PART.fullmatch, kinds))):
             raise ValueError(
-                f"the column {name} may say which images are held out, and has {first_few(sorted({*cells}))}: call it "
+                f"the column {name} may say which images are held out, and has {first_few(sorted(kinds))}: call it "
                 f"{SPLIT}, with {TRAIN} or {HELD_OUT} in every line, or leave it out"
             )
     if SPLIT not in found and len({*map(tuple, found.values())}) > 1:

@@ -36,14 +36,7 @@ class Origin(NamedTuple):
 
 
 class CheckpointError(Exception):
-    """The file cannot be loaded so that the model computes what its library computes; the message says why.
-
-    `seen` is what can be said of it all the same: values and their origins, by name.
-    """
-
-    def __init__(self, *sentences: str, seen: dict[str, tuple[Any, Origin]] | None = None) -> None:
-        super().__init__(*sentences)
-        self.seen = seen or {}
+    """The file cannot be loaded so that the model computes what its library computes; the message says why."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ is known by the names of tensors alone.
 import ast
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, get_args
 
 from model.checkpoints.checkpoint import CheckpointError, Origin
@@ -27,7 +26,6 @@ UNSEEN = {  # what shapes and names of tensors do not show of a network
 }
 TIMMS = {"activation": "act_layer", "heads": "num_heads", "pool": "global_pool"}  # arguments, by what they become
 
-ALIKE = 0.75  # of names, for one to be meant by the other: from 0 to 1
 LARGEST = 1e9  # magnitude of a number that a person sets: no fact comes near it
 
 
@@ -43,7 +41,6 @@ class Facts:
         self.origins: dict[str, Origin] = {}  # by the name of the fact
         self.network = Origin.guessed("")  # of the switches that the loader does not resolve: its class and arguments
         self.missing: list[str] = []  # sentences on what a person still has to give
-        self.seen: dict[str, tuple[Any, Origin]] = {}  # value and origin, of a file that cannot be described otherwise
 
     def resolve(self, name: str, value: T, origin: Origin) -> T:
         """The value that a person has set, else what the file says, else `value`; recorded with its origin. What is
@@ -111,14 +108,8 @@ class Facts:
         """Raises CheckpointError for an override of a fact that the loader does not use."""
         unknown = self.overrides.keys() - self.origins.keys()
         if unknown:
-            known = f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {', '.join(sorted(self.origins))}"
-            raise CheckpointError(". ".join([known, *self.misspelt()]))
-
-    def misspelt(self) -> list[str]:
-        """A sentence for each override whose name is like that of a fact that the loader knows so far."""
-        unknown = sorted(self.overrides.keys() - self.origins.keys())
-        nearest = {name: get_close_matches(name, self.origins, n=1, cutoff=ALIKE) for name in unknown}
-        return [f"--set {name}: is {near[0]} meant?" for name, near in nearest.items() if near]
+            known = ", ".join(sorted(self.origins))
+            raise CheckpointError(f"--set {', '.join(sorted(unknown))}: this kind of checkpoint has {known}")
 
     def _parse(self, name: str, like: Any) -> Any:
         """The text of an override as a value of the type of `like`. Text that is not a Python literal stays text."""

@@ -1,12 +1,14 @@
 """Which files of a folder are its weights, and the JSON files beside them. Without torch."""
 
 import json
+import os
 import re
-from collections.abc import Collection
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from model.checkpoints import foreign, places
+from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError, first_few
 
 # The names that hubs give to weights; a folder's or a repository's are the first that it has.
@@ -27,6 +29,7 @@ LONE_FILES = (".safetensors", ".pth", ".pt", ".pth.tar", ".ckpt", ".bin")  # suf
 NO_WEIGHTS = re.compile(r"(training_args|optimizer|scheduler|scaler|rng_state.*|random_states.*)\.\w+")
 LARGEST_JSON = 2**26  # bytes; the names of 22,000 classes take a hundredth of it
 ADAPTER = "adapter_config.json"
+DEEPEST, MOST_SEEN, MOST_NAMED = 3, 2000, 4  # folders below one, as lightning_logs/version_0/checkpoints
 
 
 def weights_files(path: Path) -> list[Path]:
@@ -37,12 +40,12 @@ def weights_files(path: Path) -> list[Path]:
     if path.is_file():
         return [path]
     if (path / ADAPTER).is_file():  # transformers loads it, whatever is beside it
-        raise CheckpointError(_foreign(path, [ADAPTER]))
+        raise CheckpointError(foreign.of_names(str(path), [ADAPTER]))
     for name in WEIGHT_FILES:
         if (path / name).is_file():
             return [path / name]
     if not path.exists():
-        raise CheckpointError(places.missing(path))
+        raise CheckpointError(f"{path} does not exist: give a file, a folder, or hf://org/name of the Hugging Face Hub")
     if not path.is_dir():  # opening a FIFO would never end
         raise CheckpointError(f"{path} is neither a file nor a folder")
     if (path / "manifest.json").is_file():
@@ -83,16 +86,30 @@ def read_beside(folder: Path, name: str) -> dict[str, Any]:
 
 def _without_weights(folder: Path) -> str:
     """What a folder without weights has in their place."""
-    names = places.names_in(folder)
+    inside = [*folder.iterdir()]
     return (
-        _foreign(folder.parent, [folder.name])
-        or _foreign(folder, [name for name in names if "/" not in name])
-        or places.below(folder, lambda files: any(file in WEIGHT_FILES or may_hold_weights(file) for file in files))
-        or _foreign(folder, names)
+        foreign.of_names(str(folder.parent), [folder.name])
+        or foreign.of_names(str(folder), [path.name for path in inside])
+        or _below(folder)
+        or foreign.of_names(str(folder), _names_in(folder, inside))
         or f"{folder} has no weights, such as model.safetensors or a file that ends in .pth or .pt"
-        + (f". It has {first_few(names)}" if names else ": it is empty")
+        + (f". It has {first_few(sorted(path.name for path in inside))}" if inside else ": it is empty")
     )
 
 
-def _foreign(folder: Path, names: Collection[str]) -> str:
-    return foreign.of_names(str(folder), names, lambda name: read_beside(folder, name))
+def _below(folder: Path) -> str:
+    """A sentence on the folders below one that have weights, or empty."""
+    found: list[str] = []
+    for place, folders, files in islice(os.walk(folder), MOST_SEEN):
+        if len(Path(place).relative_to(folder).parts) >= DEEPEST:
+            folders.clear()
+        if any(file in WEIGHT_FILES or may_hold_weights(file) for file in files):
+            found.append(place)
+    some = first_few(sorted(found), most=MOST_NAMED)
+    return f"{folder} has no weights of its own: give a folder below it, such as {some}" if found else ""
+
+
+def _names_in(folder: Path, inside: Iterable[Path]) -> list[str]:
+    """Files and folders in folders that a folder has, with / between."""
+    deeper = (part for place in inside if place.is_dir() for part in islice(place.iterdir(), MOST_SEEN))
+    return [path.relative_to(folder).as_posix() for path in deeper]

@@ -5,8 +5,7 @@ Whatever has one of the signs of a kind is of that kind, and the first kind that
 
 import re
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +13,6 @@ INDEX = ".index.json"  # how the name of a list of shards ends
 NEVER = r"(?!)"  # a pattern that nothing matches
 SAMPLE = 512  # bytes from the start of a file
 TEXT = rb"[^\x00-\x08\x0e-\x1f\x7f]+\Z"  # all of them
-Json = Mapping[str, Any]
-ReadJson = Callable[[str], Json]  # the content of a JSON file beside the weights, empty if there is none
 
 
 class Kind(NamedTuple):
@@ -29,27 +26,7 @@ class Kind(NamedTuple):
     tensors: str = NEVER  # of a name of a tensor
     classes: str = NEVER  # of a Python class that a pickle names, with its modules
     keys: str = NEVER  # of a key of config.json
-    more: Callable[[ReadJson], str] = lambda _: ""  # what the JSON beside it says of it
 
-
-def _adapts(read: ReadJson) -> str:
-    stated = read("adapter_config.json")
-    kind, base = stated.get("peft_type"), stated.get("base_model_name_or_path") or stated.get("model_name")
-    return (f" ({str(kind).replace('LORA', 'LoRA')})" if kind else "") + (f" of {base}" if base else "")
-
-
-def _method(read: ReadJson) -> str:
-    stated = read("config.json").get("quantization_config")
-    method = stated.get("quant_method") if isinstance(stated, Mapping) else None
-    return f" by {method}, as config.json says" if method else " (quantization_config of config.json)" if stated else ""
-
-
-FROM_TRANSFORMERS_4 = (
-    'in transformers 4, from_pretrained("FOLDER", from_{}=True).save_pretrained("OTHER") writes weights of PyTorch. '
-    "Other networks have to be taken in their form for PyTorch"
-)
-ORIGINAL = "give the PyTorch checkpoint that it was made of"
-NOT_A_DOWNLOAD = "download the file again, and look at what arrives"
 
 QUANTISED = Kind(
     "quantised",
@@ -63,7 +40,6 @@ QUANTISED = Kind(
     r"|.*[._:]qdata",  # torchao
     classes=r"(torchao|optimum\.quanto|quanto|bitsandbytes|hqq|compressed_tensors|torch\.ao)\..*|torch\.\w*qint\w+",
     keys="quantization_config|compression_config",
-    more=_method,
 )
 NO_FLOATS = Kind("not made of floating-point numbers", "save it with these where it was made")
 FORMS = {  # of tensors that are not numbers side by side
@@ -78,23 +54,9 @@ KINDS = (
         starts=rb"version https?://(git-lfs|hawser)",
     ),
     Kind(
-        "a web page, saved in place of the file",
-        "download the file itself, with the login or token that its site asks for. On the Hugging Face Hub its address "
-        "has /resolve/ where that of its page has /blob/",
-        starts=rb"(?i)(\xef\xbb\xbf)?\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)?<(!doctype html|html|head|body|script|title)",
-    ),
-    Kind(
-        "a model of OpenVINO",
-        ORIGINAL,
-        starts=rb"\s*(<\?xml[^>]*>\s*)?<net ",
-        files=r"openvino_model\w*\.(xml|bin)",
-    ),
-    Kind("XML, such as a server sends in place of a file", NOT_A_DOWNLOAD, starts=rb"(\xef\xbb\xbf)?\s*<(\?xml|Error)"),
-    Kind(
         "a model of PEFT with an adapter that is not merged",
         "where it was made, merge it with merge_and_unload(), and save what that returns",
         tensors=r".*\.(base_layer\..*|original_module\..*)",
-        more=_adapts,
     ),
     Kind(
         "an adapter",
@@ -103,25 +65,24 @@ KINDS = (
         files=r"adapter_config\.json|(adapter_model|pytorch_adapter)\.(safetensors|bin)",
         tensors=r".*\.((lora|ia3|vera|oft|boft|hada|lokr|fourierft|shira|ln_tuning|adaption)_.*"
         r"|modules_to_save\..*)|(.*\.)?prompt_(embeddings|encoder\.default\..*)",
-        more=_adapts,
     ),
     QUANTISED,
     Kind(
-        "a file of TensorFlow or Keras",
-        FROM_TRANSFORMERS_4.format("tf"),
+        "a file of TensorFlow, Keras or Flax",
+        'in transformers 4, from_pretrained("FOLDER", from_tf=True).save_pretrained("OTHER"), or from_flax, writes '
+        "weights of PyTorch",
         starts=rb"\x89HDF\r\n\x1a\n|....TFL3",
         members=r"model\.weights\.h5",
-        files=r".*\.(h5|hdf5|keras|tflite)|(saved|frozen|keras)_\w+\.pb|.*\.data-\d+-of-\d+|.*ckpt.*\.(index|meta)",
+        files=r".*\.(h5|hdf5|keras|tflite|msgpack(\.index\.json)?)|(saved|frozen|keras)_\w+\.pb|.*\.data-\d+-of-\d+"
+        r"|.*ckpt.*\.(index|meta)",
     ),
-    Kind("a file of Flax", FROM_TRANSFORMERS_4.format("flax"), files=r".*\.msgpack(\.index\.json)?"),
-    Kind("a graph of ONNX", f"{ORIGINAL}: this project makes its own", files=r".*\.onnx([._]data)?"),
-    Kind("a file of llama.cpp", ORIGINAL, starts=b"GGUF|lmgg|tjgg", files=r".*\.(gguf|ggml)"),
-    Kind("an engine of TensorRT", ORIGINAL, starts=b"[pf]trt", files=r".*\.(engine|plan|trt)"),
-    Kind("a model of Core ML", ORIGINAL, members=r"(.*\.mlpackage/.*)", files=r".*\.(mlmodel|mlpackage|mlmodelc)"),
     Kind(
-        "a model of another program (PaddlePaddle, Caffe, MNN, RKNN or TorchServe)",
-        ORIGINAL,
-        files=r".*\.(pdparams|pdiparams|pdmodel|caffemodel|mnn|rknn|mar)",
+        "a model of another program, such as ONNX, OpenVINO or Core ML",
+        "give the PyTorch checkpoint that it was made of",
+        starts=rb"\s*(<\?xml[^>]*>\s*)?<net |GGUF|lmgg|tjgg|[pf]trt",
+        members=r"(.*\.mlpackage/.*)",
+        files=r"openvino_model\w*\.(xml|bin)|.*\.(onnx([._]data)?|gguf|ggml|engine|plan|trt|mlmodel|mlpackage|mlmodelc"
+        r"|pdparams|pdiparams|pdmodel|caffemodel|mnn|rknn|mar)",
     ),
     Kind(
         "a program of TorchScript",
@@ -181,15 +142,15 @@ KINDS = (
     Kind("a single array of NumPy", "give the file with all weights", starts=rb"\x93NUMPY"),
     Kind("nothing but zeros", "copy or download it again", starts=rb"\x00+\Z"),
     Kind(
-        "JSON, which describes a model or is the answer of a server",
-        "give the folder that it is in, or the file with the weights",
-        starts=rb"(\xef\xbb\xbf)?\s*[{\[]" + TEXT,
+        "text, such as a web page, a configuration or the answer of a server",
+        "give the folder that it is in, or download the file itself, with the login that its site asks for. On the "
+        "Hugging Face Hub its address has /resolve/ where that of its page has /blob/",
+        starts=TEXT,
     ),
-    Kind("text", f"give the file with the weights. If this should be it, {NOT_A_DOWNLOAD}", starts=TEXT),
 )
 
 
-def of_file(file: Path, read: ReadJson) -> str:
+def of_file(file: Path) -> str:
     """A sentence on a file that cannot be a checkpoint, by its content or its name; empty for any other."""
     with file.open("rb") as content:
         start = content.read(SAMPLE)
@@ -202,35 +163,35 @@ def of_file(file: Path, read: ReadJson) -> str:
     for kind in KINDS:
         inside = not (is_safetensors or file.name.endswith(INDEX)) and re.match(kind.starts, start, re.DOTALL)
         if inside or _any(kind.members, names) or re.fullmatch(kind.files, file.name):
-            return _sentence(file.name, kind, read)
+            return _sentence(file.name, kind)
     return ""
 
 
-def of_names(where: str, names: Iterable[str], read: ReadJson) -> str:
+def of_names(where: str, names: Iterable[str]) -> str:
     """A sentence on a folder or repository that has these files and folders, none of them with weights; or empty."""
     names = sorted(names)
     for kind in KINDS:
         if found := next((name for name in names if re.fullmatch(kind.files, name.rpartition("/")[2])), None):
-            return _sentence(f"{found} in {where}", kind, partial(_read_in, found.rpartition("/")[0], read))
+            return _sentence(f"{found} in {where}", kind)
     return ""
 
 
-def of_tensors(file: str, types: Mapping[str, str], read: ReadJson) -> str:
-    """A sentence on weights that need more than a state dict: by the names and types of their tensors, and the JSON
+def of_tensors(file: str, types: Mapping[str, str], config: Mapping[str, Any]) -> str:
+    """A sentence on weights that need more than a state dict: by the names and types of their tensors, and config.json
     beside them; or empty.
     """
-    stated = {key for key, value in read("config.json").items() if value}
+    stated = {key for key, value in config.items() if value}
     for kind in KINDS:
         if found := next((name for name in types if re.fullmatch(kind.tensors, name)), None):
-            return _sentence(f"{file}, with its tensor {found},", kind, read)
+            return _sentence(f"{file}, with its tensor {found},", kind)
         if _any(kind.keys, stated):
-            return _sentence(file, kind, read)
+            return _sentence(file, kind)
     for name, dtype in types.items():
         if dtype in FORMS:
             return _sentence(f"{file}, with its tensor {name},", FORMS[dtype])
         if re.search(r"\b(weight|kernel)$", name) and not is_plain(dtype):
             kind = NO_FLOATS if re.match("bool|complex", dtype) else QUANTISED
-            return _sentence(f"{file}, whose {name} has numbers of the type {dtype},", kind, read)
+            return _sentence(f"{file}, whose {name} has numbers of the type {dtype},", kind)
     return ""
 
 
@@ -250,13 +211,9 @@ def is_plain(dtype: str) -> bool:
     return bool(re.fullmatch(r"b?float(16|32|64)|float8_e(4m3|5m2)(fn)?(uz)?|", dtype))
 
 
-def _read_in(folder: str, read: ReadJson, name: str) -> Json:
-    return read(f"{folder}/{name}" if folder else name)
-
-
 def _any(pattern: str, names: Iterable[str]) -> bool:
     return any(re.fullmatch(pattern, name) for name in names)
 
 
-def _sentence(subject: str, kind: Kind, read: ReadJson = lambda _: {}) -> str:
-    return f"{subject} is {kind.what}{kind.more(read)}: {kind.do}"
+def _sentence(subject: str, kind: Kind) -> str:
+    return f"{subject} is {kind.what}: {kind.do}"

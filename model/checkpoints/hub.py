@@ -8,7 +8,7 @@ from pathlib import Path
 from model.checkpoints import foreign
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.class_names import FILES
-from model.checkpoints.files import ADAPTER, SHARDS, WEIGHT_FILES, may_hold_weights, read_beside
+from model.checkpoints.files import ADAPTER, SHARDS, WEIGHT_FILES, may_hold_weights
 
 SCHEME = "hf://"
 # What loaders read beside weights.
@@ -43,7 +43,7 @@ def fetch(repository: str, *, tokeniser: bool = False) -> Path:
     if lone:
         among = f"; download one of {', '.join(sorted(lone))} and give its path"
         raise CheckpointError(f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}{among}")
-    others = foreign.of_names(f"{SCHEME}{repository}", files, lambda file: read_beside(folder, file))
+    others = foreign.of_names(f"{SCHEME}{repository}", files)
     raise CheckpointError(others or f"{SCHEME}{repository} has none of {', '.join(WEIGHT_FILES)}")
 
 

@@ -20,9 +20,10 @@ from model.checkpoints.class_names import found_in
 from model.checkpoints.imagenet import names_of
 
 YAML = (".yaml", ".yml")
+TAKE_OUT = "If so, take it out; if not, write the labels as a list in JSON"
 WAY_OUT = "If these are indices, sort the lines by them; if not, write the labels as a list in JSON"
-NUMBER = r"[\"'(\[<#]?(?P<number>\d+)(?:\.0*)?[\"')\]>]?"
-BETWEEN = r"(?:\s*(?:[,;:=|\t]|[-=]>)\s*|\s+(?:[-\u2013\u2014]\s+)?)"
+NUMBER = r"[\"'(\[<#]?(?P<number>-?\d+)(?:\.0*)?[\"')\]>]?"
+BETWEEN = r"(?:\s*(?:[,;:=|\t]|[-=]>)\s*|\s+(?:[-#\u2013\u2014]\s+)?)"
 OF_LINES = (  # where the number of a line stands
     re.compile(rf"(?:(?:class|label|index|id)[ _]?)?{NUMBER}{BETWEEN}(?P<name>.*\S)", re.IGNORECASE),
     re.compile(rf"(?P<name>.*?\S){BETWEEN}{NUMBER}"),
@@ -30,6 +31,7 @@ OF_LINES = (  # where the number of a line stands
 WORDNET = re.compile(r"(n\d{8})\b[\s,;:]*(.*)")
 # What columns are called, or keys in a list of objects.
 INDEX = re.compile(r"((class|label|category)[ _]?)?(index|idx|id|number)|label|class|category")
+PBTXT = re.compile(r"\s*item\s*\{")
 NAMES = ("label", "name", "class_name", "class", "category")
 
 
@@ -86,13 +88,31 @@ def by_index(names: Any) -> tuple[str, ...]:
 
 
 def _parsed(text: str, suffix: str) -> Sequence[str]:
-    if suffix == ".csv":
-        return _from_csv(text)
+    if PBTXT.match(text):
+        raise ValueError("it is a label map in pbtxt. Write one label per line, that of index 0 first")
+    lines = [line.strip() for line in text.rstrip().split("\n")] if text.strip() else []
+    separator = "," if suffix == ".csv" else _separator(lines)
+    if separator:
+        return _from_csv(text, separator)
     if suffix in YAML or re.search(r"^\s*names\s*:", text, re.MULTILINE):
         return names_in(_yaml(text))
     if text.lstrip()[:1] in ("[", "{"):
         return names_in(_literal(text))
-    return _from_lines([line.strip() for line in text.rstrip().split("\n")] if text.strip() else [])
+    commented = [line for line in lines if line.startswith("#")]
+    heads = commented if len(commented) < len(lines) else []
+    heads += [line for line in lines[:1] if lines[1:] and re.sub(" ", "_", line.lower()) in NAMES]
+    if heads:
+        raise ValueError(f"{heads[0]!r} may be no label but a comment, or the name of a column. {TAKE_OUT}")
+    return _from_lines(lines)
+
+
+def _separator(lines: Sequence[str]) -> str:
+    """What stands between the columns of a table, by a first line of names of columns; empty if it is none."""
+    for separator in ",;\t":
+        columns = [name.strip().lower() for name in lines[0].split(separator)] if lines[1:] else []
+        if len(columns) > 1 and all(name in NAMES or INDEX.fullmatch(name) for name in columns):
+            return separator
+    return ""
 
 
 def _yaml(text: str) -> Any:
@@ -126,7 +146,12 @@ def _from_lines(lines: Sequence[str]) -> Sequence[str]:
     for form in OF_LINES:
         matches = [match for line in lines if (match := form.fullmatch(line))]
         names = _unquoted([match["name"] for match in matches])
-        if len(matches) < len(lines) or len(set(names)) == 1 < len(names):  # a part of the names, as in "thing 0"
+        odd = [line for line in lines if not form.fullmatch(line)]
+        if len(odd) == 1 < len({*names}) and _ordered(
+            "numbers", [int(one["number"]) for one in matches], names, sure=True
+        ):
+            raise ValueError(f"{odd[0]!r} has no number, which all other lines have. {TAKE_OUT}")
+        if odd or len(set(names)) == 1 < len(names):  # a part of the names, as in "thing 0"
             continue
         ordered = _ordered("numbers", [int(match["number"]) for match in matches], names, sure=True)
         if ordered is not None and len(set(names)) == len(names):
@@ -154,8 +179,8 @@ def _of_synsets(ids: Sequence[str], others: Sequence[str]) -> Sequence[str]:
     return ids if names_of(ids) or not all(others) else _from_lines(others)
 
 
-def _from_csv(text: str) -> Sequence[str]:
-    rows = csv.reader(StringIO(text, newline=""), strict=True, skipinitialspace=True)
+def _from_csv(text: str, separator: str) -> Sequence[str]:
+    rows = csv.reader(StringIO(text, newline=""), strict=True, skipinitialspace=True, delimiter=separator)
     columns = [name.strip().lower() for name in next(rows, [])]
     table = []
     for row in rows:
@@ -195,6 +220,8 @@ def _ordered(what: str, numbers: Sequence[int], names: Sequence[str], *, sure: b
     indices, unless they count from 0; else if they count from 0 or 1.
     """
     least = min(numbers, default=0)
+    if least < 0:
+        raise ValueError(f"{least} is no index. {WAY_OUT}")
     counts = least in (0, 1) and sorted(numbers) == [*range(least, least + len(names))]
     if [*numbers] == sorted(numbers):
         return names if counts else None

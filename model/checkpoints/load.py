@@ -14,12 +14,14 @@ from torch import Tensor, nn
 from model.checkpoints import batch_norm, zero_shot
 from model.checkpoints.checkpoint import Checkpoint, CheckpointError, Description, Origin, first_few
 from model.checkpoints.facts import BY_HAND, LEFT_OUT, Facts, resolve_score
-from model.checkpoints.families import native
+from model.checkpoints.families import huggingface, native
+from model.checkpoints.families.huggingface_images import said_beside
 from model.checkpoints.family import Family, recognise
 from model.checkpoints.heads import settle
 from model.checkpoints.hub import SCHEME, fetch
 from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
+from model.checkpoints.statements import not_used
 from model.checkpoints.tensors import State, about_unused, assign, doubt_of_patches, fit_positions
 from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
@@ -166,7 +168,8 @@ def _describe(
 ) -> tuple[Family, Description]:
     source.check_plain()
     family = recognise(source, overrides)
-    facts = Facts(overrides, source.said)
+    said = () if family is native else source.said  # which is its own metadata
+    facts = Facts(overrides, said if family in (native, huggingface) else (*said, *said_beside(source)))
     try:
         if "weights" in overrides:
             facts.origins["weights"] = BY_HAND
@@ -197,10 +200,12 @@ def _describe(
         facts.check_overrides()
     except (CheckpointError, ValueError) as error:  # ValueError: facts are out of range or contradictory
         if facts.missing:  # what an example stands for may be the cause
-            raise CheckpointError("; ".join([*facts.misspelt(), *facts.missing]), seen=facts.seen) from None
+            raise CheckpointError("; ".join(facts.missing)) from None
         raise CheckpointError(f"{source.name}: {error}" if isinstance(error, ValueError) else str(error)) from None
     description.origins.update(facts.origins | facts.unseen(description.config))
     description.overrides.update(facts.overrides)
+    if left := not_used(facts.said, description.origins):
+        advice += f" {left}"
     problems = list(facts.missing)
     try:
         description = _labelled(description, source.class_names, labels, prompts)

@@ -17,6 +17,7 @@ from model.checkpoints.class_names import files_in, found_in
 from model.checkpoints.computed import refusal, whole
 from model.checkpoints.files import read_beside, weights_files
 from model.checkpoints.networks import leave_out, take
+from model.checkpoints.statements import Said, networks, of_pixels
 from model.checkpoints.weights import Stored, open_weights
 
 # Regular expressions and what takes the place of each match, one after the other: names of a library to our own.
@@ -46,9 +47,12 @@ class Source:
         self.unread: list[str] = []  # names in the file of counters, losses and metrics
         opened = [open_weights(file) for file in files]
         first = opened[0]
-        self.metadata, self.architecture, self.arguments = first.metadata, first.architecture, first.arguments
-        self.said = (*(said for content in opened for said in content.said), *statements.beside(self.folder))
-        self._class_names = {where: value for content in opened for where, value in content.names.items()}
+        self.metadata, self.arguments = first.metadata, statements.arguments(first.content)
+        self._statements = [
+            *((one.metadata, "the metadata") for one in opened),
+            *((one.content, "the file") for one in opened),
+            *statements.beside(self.folder),
+        ]
         out: set[str] = set()
         for file, content in zip(files, opened, strict=True):
             states, names = leave_out(content.states, without)
@@ -132,18 +136,13 @@ class Source:
     def check_plain(self) -> None:
         """Raises CheckpointError if the tensors are not the weights themselves: an adapter, or quantised ones."""
         types = {self.names_in_file.get(name, name): dtype for name, dtype in self.types.items()}
-        if no_weights := foreign.of_tensors(self.file.name, types, self.json):
+        if no_weights := foreign.of_tensors(self.file.name, types, self.config):
             raise CheckpointError(no_weights)
-        for name, stored in self._stored.items():
-            if PROJECTION.fullmatch(name) and len(stored.shape) == 5:
+        for name, (shape, *_) in self._stored.items():
+            if PROJECTION.fullmatch(name) and (len(shape) > 4 or (len(shape) == 4 and shape[2] != shape[3])):
                 raise CheckpointError(
-                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}: it projects patches "
-                    "of several images at once, as of a video, which is not supported"
-                )
-            if PROJECTION.fullmatch(name) and (order := _order(stored.shape)):
-                raise CheckpointError(
-                    f"{self.file.name} has the shape {stored.shape} of {self.names_in_file[name]}, whose axes are in "
-                    f"another order than PyTorch's (width, 3, patch, patch): save it as weight.permute{order}"
+                    f"{self.file.name} has the shape {shape} of {self.names_in_file[name]}: supported are patches of "
+                    "an image, (width, channels, side, side)"
                 )
 
     def count(self, pattern: str) -> int:
@@ -159,18 +158,21 @@ class Source:
     @property
     def class_names(self) -> dict[str, Any]:
         """What may be names of classes, by where it stands: in the files, in config.json, or a file beside them."""
-        return self._class_names | found_in(self.config, of="config.json") | files_in(self.folder)
+        places = [*self._statements, (self.config, "config.json")]
+        return {where: names for content, of in places for where, names in found_in(content, of=of).items()} | files_in(
+            self.folder
+        )
+
+    @cached_property
+    def said(self) -> tuple[Said, ...]:
+        """What is said of pixels, in the files and beside them."""
+        return tuple(said for content, of in self._statements for said in of_pixels(content, of=of))
+
+    @cached_property
+    def architectures(self) -> list[str]:
+        """What scripts call their networks there."""
+        return [name for content, _ in self._statements for name in networks(content)]
 
     def json(self, name: str) -> dict[str, Any]:
         """The content of a JSON file beside the weights, empty if there is none. Raises CheckpointError if broken."""
         return read_beside(self.folder, name)
-
-
-def _order(shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The order that makes the axes of a projection of patches PyTorch's; None if they are that, or unknown."""
-    match shape:
-        case (_, height, width, 3) if height == width != 3:
-            return 0, 3, 1, 2
-        case (height, width, 3, out) if height == width and out != 3:
-            return 3, 2, 0, 1
-    return None

@@ -4,7 +4,6 @@ The content decides whether a file is safetensors, NumPy's npz, or PyTorch's zip
 read with `weights_only`.
 """
 
-import argparse
 import os
 import re
 import zipfile
@@ -22,11 +21,9 @@ from torch import Tensor
 
 from model.checkpoints import foreign, pickles
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.class_names import found_in
-from model.checkpoints.files import read_beside, read_json
+from model.checkpoints.files import read_json
 from model.checkpoints.foreign import INDEX
 from model.checkpoints.pickles import SHORT, cut_off
-from model.checkpoints.statements import Said, of_pixels
 
 ZIP = b"PK\x03\x04"  # with which npz and PyTorch's files begin
 Place = tuple[str, ...]  # names of the dictionaries around a state dict
@@ -43,10 +40,7 @@ class Stored(NamedTuple):
 class Weights:
     states: dict[Place, dict[str, Stored]]  # the state dicts of the file: tensors by name
     metadata: dict[str, str] = field(default_factory=dict)
-    architecture: str = ""  # as a training script has named it
-    arguments: dict[str, Any] = field(default_factory=dict)  # of the command line of that script
-    names: dict[str, Any] = field(default_factory=dict)  # what may be names of classes, by where it stands
-    said: tuple[Said, ...] = ()  # of pixels
+    content: Any = None  # of a pickle
 
 
 def open_weights(file: Path) -> Weights:
@@ -72,7 +66,7 @@ def _open(file: Path) -> Weights:
         start = content.read(9)
     # safetensors: the length of the header in eight bytes, whose first is sometimes that of pickles, and the header
     fits = start[8:] == b"{" and int.from_bytes(start[:8], "little") < file.stat().st_size
-    if no_weights := foreign.of_file(file, lambda name: read_beside(file.parent, name)):
+    if no_weights := foreign.of_file(file):
         raise CheckpointError(no_weights)
     if not start or (start.startswith(ZIP) and not zipfile.is_zipfile(file)):
         raise cut_off(file)
@@ -115,7 +109,7 @@ def _open_shards(listing: Path) -> Weights:
     about = read_json(listing).get("metadata")
     if isinstance(about, dict):
         metadata |= {key: value for key, value in about.items() if isinstance(value, str)}
-    return _of_safetensors(tensors, metadata)
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
 
 
 def _open_safetensors(path: Path) -> Weights:
@@ -129,13 +123,8 @@ def _open_safetensors(path: Path) -> Weights:
     for key in file.keys():  # noqa: SIM118 - safe_open is not a mapping
         part = file.get_slice(key)
         tensors[key] = Stored(tuple(part.get_shape()), _spelt(part.get_dtype()), partial(file.get_tensor, key))
-    return _of_safetensors(tensors, file.metadata() or {})
-
-
-def _of_safetensors(tensors: dict[str, Stored], metadata: dict[str, str]) -> Weights:
-    of = "the metadata"
-    names, said = found_in(metadata, of=of), of_pixels(metadata, of=of)
-    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata, names=names, said=said)
+    metadata = file.metadata() or {}
+    return Weights(states={(): _with_shared(tensors, metadata)}, metadata=metadata)
 
 
 def _with_shared(tensors: dict[str, Stored], metadata: dict[str, str]) -> dict[str, Stored]:
@@ -172,17 +161,7 @@ def _open_pickle(file: Path) -> Weights:
     if not states:
         keys = f"; it has {', '.join(map(str, [*content][:5]))}" if isinstance(content, dict) else ""
         raise CheckpointError(f"the file holds no state dict{keys}")
-    around = content if isinstance(content, dict) else {}
-    architecture, arguments = around.get("arch"), around.get("args")
-    if isinstance(arguments, argparse.Namespace):
-        arguments = vars(arguments)
-    return Weights(
-        states=states,
-        architecture=re.sub(r"^hf[-_]hub:timm/", "", architecture) if isinstance(architecture, str) else "",
-        arguments=dict(arguments) if isinstance(arguments, dict) else {},
-        names=found_in(content, of="the file"),
-        said=of_pixels(content, of="the file"),
-    )
+    return Weights(states=states, content=content)
 
 
 def _state_dicts(content: Any, place: Place = ()) -> Iterator[tuple[Place, dict[str, Stored]]]:

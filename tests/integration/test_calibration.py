@@ -96,13 +96,20 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
     assert abs(receipt["rounding"]) > 1e-5 * abs(receipt["logit"])  # of int8: it is shown
 
 
-def test_the_order_of_numbered_folders_is_never_calibrated(images, export, tmp_path):
-    """Folders 1 to 6 of seven classes count from 0 or from 1. Here it is from 1, and one image in four is right."""
-    (tmp_path / "images").mkdir()
-    for number, label in enumerate("abcdef", 1):
-        (tmp_path / "images" / str(number)).symlink_to(images / label)
-    with pytest.raises(SystemExit, match=r"^not exported: the folders are numbers"):
-        export(tmp_path / "out", "--pictures", tmp_path / "images", "--calibrate")
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--calibrate", "--pictures", "{above}"], "--calibrate needs labelled images: --pictures FOLDER"),
+        (["--calibrate", "--pictures", "{images}", "--set", "score=sigmoid"], "fits one temperature to softmax"),
+    ],
+)
+def test_refusals_are_one_sentence_and_leave_nothing(images, export, tmp_path, options, message):
+    above = tmp_path / "above"  # its only folder is not a label
+    above.mkdir()
+    (above / "images").symlink_to(images)
+    with pytest.raises(SystemExit, match="not exported: ") as refusal:
+        export(tmp_path / "out", *(option.format(images=images, above=above) for option in options))
+    assert message in str(refusal.value)
     assert not (tmp_path / "out").exists()
 
 

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from model.checkpoints.checkpoint import CheckpointError, Description, Origin, first_few
 from model.checkpoints.facts import BY_HAND, LEFT_OUT, Facts
 from model.checkpoints.families import dinov3
-from model.checkpoints.families.timm_architectures import is_known
+from model.checkpoints.families.timm_architectures import named_in
 from model.checkpoints.networks import is_head
 from model.checkpoints.recipe import imagenet, resolve_recipe, squashed
 from model.checkpoints.source import Source
@@ -121,7 +121,7 @@ def member_of(source: Source) -> Member | None:
     """The one that the names of the tensors resemble. None for the files of other libraries; timm's own have a
     config.json, or name their architecture.
     """
-    named = source.config or is_known(source.architecture)
+    named = source.config or (named_in(source) and not _by_script(source, DEIT))  # which calls its own as timm does
     if not named and dinov3.is_original(source):
         return DINOV3
     attention = ("blocks.0.attn.qkv.bias", "blocks.0.0.attn.qkv.bias")  # the second in DINOv2's chunks
@@ -132,7 +132,7 @@ def member_of(source: Source) -> Member | None:
     heads = {name.partition(".")[0] for name in source.names if not re.fullmatch(TRAINING_ONLY, name)}
     heads = {name for name in heads if is_head(name)} - {"linear"}  # DINO's own
     evidence = {
-        MOCO: source.architecture in MOCO_ARCHITECTURES and has_fixed_positions(source),
+        MOCO: bool({*MOCO_ARCHITECTURES} & {*source.architectures}) and has_fixed_positions(source),
         DINOV2_REGISTERS: "register_tokens" in source,
         DINOV2: "mask_token" in source and len(source.shape("mask_token")) == 2,  # MAE's has three dimensions
         DEIT3: "blocks.0.gamma_1" in source,

@@ -60,10 +60,6 @@ HEADS: dict[str, str] = {}  # theirs are kernels
 STATE = r"opt/(?!target/).*|chrono/.*|params/[bt]"  # of the optimiser; training time; SigLIP's bias and temperature
 # No root, and the roots of flax.linen, of flax.optim, and of two-tower models of big_vision and vit_jax.
 ROOTS = ("", "params/", "opt/target/", "params/img/", "img/")
-FLEXIBLE = (
-    "FlexiViT can have patches of many sizes. Those of its file are coarse, of {0} x {0} pixels; timm's flexivit_* "
-    "have the same weights for 16 x 16."
-)
 POSITIONS_OF_VIT_JAX = "Transformer/posembed_input/pos_embedding"
 
 
@@ -141,7 +137,6 @@ def describe(source: Source, facts: Facts) -> Description:
         config=config,
         grid=grid,
         preprocessing=preprocessing,
-        advice=FLEXIBLE.format(patch) if "flexivit" in source.file.name.lower() else "",
     )
 
 

@@ -102,16 +102,9 @@ def _is_of_a_person(source: Source, kind: Kind, architecture: str) -> bool:
 
 def _pool_of_other_head(source: Source, facts: Facts, kind: Kind, architecture: str, width: int) -> str:
     """What a person's classifier reads, which is written nowhere: the place of ViTConfig, or the pooler's output."""
-    pooler, named = source.names_in_file.get("pre_logits.weight"), source.config.get("architectures")
-    if named and not architecture.endswith(CLASSIFYING):
-        why = f"config.json names {architecture}, which has no classifier, but {source.file.name} has one"
-    elif named and architecture not in kind.classifiers:
-        why = f"config.json names {architecture}, which transformers does not have for {source.config['model_type']}"
-    elif source.foreign_head or not pooler:
-        why = f"{source.foreign_head or source.names_in_file['head.weight']} is not a classifier of {architecture}"
-    else:
-        why = f"{source.file.name} has {pooler}, which no classifier of transformers reads"
-    why += ". It is not known what the classifier reads: "
+    pooler = source.names_in_file.get("pre_logits.weight")
+    head = source.foreign_head or source.names_in_file["head.weight"]
+    why = f"what {head} of {architecture} reads is written nowhere: "
     if kind.compares or source.config["model_type"] in ("beit", "data2vec-vision"):  # where the last norm depends on it
         raise CheckpointError(f"{why}save the model as {kind.classifiers[0]}, or {LEFT_OUT}")
     of_tokens = ("mean_all",) if source.config["model_type"] == "ijepa" else ("cls", "mean", "mean_all")

@@ -10,8 +10,9 @@ from typing import Any, Literal
 
 from model.checkpoints.checkpoint import Origin
 from model.checkpoints.facts import Facts
-from model.checkpoints.recipe import need_recipe, resolve_recipe
+from model.checkpoints.recipe import FACTS, need_recipe, resolve_recipe
 from model.checkpoints.source import Source
+from model.checkpoints.statements import Said, of_pixels
 from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
 FILE = "preprocessor_config.json"
@@ -79,8 +80,7 @@ PROCESSORS: dict[str, dict[str, Any]] = {
 
 def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple[int, int]) -> Preprocessing:
     """The recipe in the file. `processor` is for files that name none, `size` for a recipe that is set by hand."""
-    # An image processor in processor_config.json comes first: models/auto/image_processing_auto.py.
-    content = source.json("processor_config.json").get("image_processor") or source.json(FILE)
+    content = _content(source)
     try:
         recipe = _recipe(content, processor)
     except ValueError as error:
@@ -88,6 +88,22 @@ def describe_images(source: Source, facts: Facts, *, processor: str, size: tuple
         example = _recipe({"image_processor_type": name}, processor).resized(size)
         return need_recipe(facts, str(error), example=example, of=f"the default of {name}")
     return resolve_recipe(facts, recipe, Origin.stated(FILE))
+
+
+def said_beside(source: Source) -> list[Said]:
+    """What the file says of the pixels of a network that is not transformers'."""
+    if not (content := _content(source)):
+        return []
+    try:
+        recipe = _recipe(content, "")
+    except ValueError as error:
+        return [*of_pixels(content, of=FILE), Said("", str(error), FILE)]
+    return [Said(fact, getattr(recipe, fact), FILE) for fact in FACTS] + [Said("image_size", recipe.size, FILE)]
+
+
+def _content(source: Source) -> dict[str, Any]:
+    """An image processor in processor_config.json comes first: models/auto/image_processing_auto.py."""
+    return source.json("processor_config.json").get("image_processor") or source.json(FILE)
 
 
 def _recipe(content: dict[str, Any], processor: str) -> Preprocessing:

@@ -4,7 +4,6 @@ open_clip/transformer.py VisionTransformer and open_clip/model.py CLIPVisionCfg,
 trained have the same names there. The text tower is not read; transformers' folder of the same model has one that is.
 """
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import CLIP_MEAN, CLIP_STD
 from model.checkpoints.recipe import resolve_recipe, squashed
 from model.checkpoints.source import Source
-from model.checkpoints.tensors import State, grid_of, pair, square_grid
+from model.checkpoints.tensors import State, grid_of, pair
 from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
@@ -164,28 +163,15 @@ def _activation(source: Source, arguments: dict[str, Any]) -> Any:
     return "quick_gelu" if quick else "gelu_tanh" if arguments.get("approximate") == "tanh" else "gelu"
 
 
-def _unstated(source: Source) -> str:
-    """How to write the configuration, and what the shapes of the tensors say of it."""
-    width, _, patch, _ = source.shape("visual.conv1.weight")
-    side = patch * square_grid(source.shape("visual.positional_embedding")[0], [1])[0]
-    layers = source.count(r"visual\.transformer\.resblocks\.(\d+)\.")
-    hidden = source.shape("visual.transformer.resblocks.0.mlp.c_fc.weight")[0]
-    tower = {"image_size": side, "layers": layers, "width": width, "patch_size": patch, "mlp_ratio": hidden / width}
-    usual = {name: value for name, value in tower.items() if (name, value) != ("mlp_ratio", DEFAULTS["mlp_ratio"])}
-    shown = json.dumps({"embed_dim": source.shape("visual.proj")[1], "vision_cfg": usual})
-    return (
-        f"there is no {CONFIG} beside {source.file.name}: download that of a published model, or for a training of "
-        'your own write {"model_cfg": open_clip.get_model_config(NAME), "preprocess_cfg": {}} into it as JSON, with '
-        f"the NAME of the model in the training's command. By the tensors, that model_cfg has {shown}. What that "
-        'command changed has to be in it too, such as "quick_gelu": true in model_cfg, or "mean" in preprocess_cfg'
-    )
-
-
 def _stated(source: Source) -> dict[str, Any]:
     """The configuration of the image tower, with its defaults. Raises CheckpointError if it is not a plain ViT."""
     vision = vision_cfg(source)
     if not vision:
-        raise CheckpointError(_unstated(source))
+        raise CheckpointError(
+            f"there is no {CONFIG} beside {source.file.name}: download that of a published model, or for a training of "
+            'your own write {"model_cfg": open_clip.get_model_config(NAME), "preprocess_cfg": {}} into it as JSON, '
+            "with what the training's command changed"
+        )
     for name, value in vision.items():
         if name in NOT_SUPPORTED and value != NOT_SUPPORTED[name]:
             raise CheckpointError(f"{CONFIG} has an image tower with {name} {value}, which is not supported")

@@ -15,7 +15,7 @@ from model.checkpoints.families import dinov3, facebook
 from model.checkpoints.families.huggingface_head import score_of
 from model.checkpoints.families.openclip import CONFIG, OTHERS, vision_cfg
 from model.checkpoints.families.openclip import preprocessing as openclip_preprocessing
-from model.checkpoints.families.timm_architectures import Architecture, find, is_known
+from model.checkpoints.families.timm_architectures import Architecture, find, named_in
 from model.checkpoints.families.timm_arguments import check_classes, check_stated, stated_arguments, with_arguments
 from model.checkpoints.families.timm_images import check_channels, image_size, in_whole_patches
 from model.checkpoints.families.timm_layers import check_layers, grid_of_file
@@ -85,14 +85,14 @@ def describe(source: Source, facts: Facts) -> Description:
     if "architecture" in config:
         origin = "config.json" if "architecture" in source.config else CONFIG
         named = facts.resolve("architecture", config["architecture"], Origin.stated(origin))
-    elif is_known(source.architecture):
-        named = facts.resolve("architecture", source.architecture, Origin.stated("arch in the file"))
+    elif scripts := named_in(source):
+        named = facts.resolve("architecture", scripts, Origin.stated("the file"))
     else:
         named = need_architecture(source, facts, other=other.name if other else "")
     architecture, tag = find(named)
     facts.network = facts.origins["architecture"]._replace(where=f"timm's {architecture.name}")
     tag = tag or stated.get("tag")
-    trained = named == source.architecture  # by a script: a tag says what it began with, not which classes it has
+    trained = named == named_in(source)  # by a script: a tag says what it began with, not which classes it has
 
     outputs = source.shape("head.weight")[0] if "head.weight" in source else 0
     # timm cuts off background classes, which come first
@@ -117,7 +117,7 @@ def describe(source: Source, facts: Facts) -> Description:
         recipe = openclip_preprocessing(source, facts, size)
     else:
         by_tag = facts.network if began in architecture.tags else Origin.guessed("")
-        recipe = preprocessing(facts, size, stated, published, arguments=source.arguments, by_tag=by_tag)
+        recipe = preprocessing(facts, size, stated, published, by_tag=by_tag)
     if "image_size" not in facts.overrides:
         recipe = in_whole_patches(recipe, architecture)
     vit = replace(

@@ -6,14 +6,13 @@ to its class, where they differ from the defaults of the class, and the publishe
 (vision_transformer_relpos.py), `Beit` (beit.py) and `Eva` (eva.py); an argument that is a layer is there by its name.
 """
 
-import difflib
 import json
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.facts import ALIKE
+from model.checkpoints.source import Source
 from model.config import PositionResize
 
 TABLE = Path(__file__).with_name("timm_architectures.json")
@@ -38,9 +37,11 @@ def table() -> dict[str, Any]:
     return json.loads(TABLE.read_text())
 
 
-def is_known(name: str) -> bool:
-    known = table()
-    return name in known["aliases"] or name.partition(".")[0] in known["architectures"]
+def named_in(source: Source) -> str:
+    """What a script calls the network of a file, if that is one name of timm; else empty."""
+    known = table()["aliases"].keys() | table()["architectures"].keys()
+    names = {name for name in source.architectures if name in known or name.partition(".")[0] in known}
+    return names.pop() if len(names) == 1 else ""
 
 
 def find(name: str) -> tuple[Architecture, str | None]:
@@ -51,11 +52,9 @@ def find(name: str) -> tuple[Architecture, str | None]:
     known = table()
     name, _, tag = known["aliases"].get(name, name).partition(".")
     if name not in known["architectures"]:
-        begun = [other for other in known["architectures"] if other.startswith(name)][:3]
-        close = begun or difflib.get_close_matches(name, known["architectures"], n=3, cutoff=ALIKE)
         raise CheckpointError(
-            f"architecture {name} is none of the {len(known['architectures'])} plain Vision Transformers"
-            f" of timm {known['timm']}" + (f"; did you mean {' or '.join(close)}?" if close else "")
+            f"architecture {name} is none of the {len(known['architectures'])} plain Vision Transformers of timm "
+            f"{known['timm']}"
         )
     entry = dict(known["architectures"][name])
     model_class, position_resize = entry.pop("class"), entry.pop("position_resize", "bicubic_antialias")

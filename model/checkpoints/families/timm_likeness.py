@@ -6,8 +6,8 @@ Not all shows. Networks that differ in the number of heads, in the activation or
 from math import isqrt, prod
 from typing import Any, NamedTuple
 
-from model.checkpoints.checkpoint import CheckpointError, Origin, first_few
-from model.checkpoints.facts import BY_HAND, MISSING, Facts
+from model.checkpoints.checkpoint import CheckpointError, first_few
+from model.checkpoints.facts import BY_HAND, Facts
 from model.checkpoints.families.timm_architectures import Architecture, find, table
 from model.checkpoints.families.timm_network import network, patch_side
 from model.checkpoints.source import Source
@@ -37,16 +37,6 @@ def need_architecture(source: Source, facts: Facts, *, other: str) -> str:
         return facts.resolve("architecture", "", BY_HAND)
     alike = _alike(source, shown)
     fits = [one for one in alike if one.shows == shown]
-    heads = {one.config.heads for one in fits}
-    facts.seen = {
-        "family": ("timm", Origin.guessed("names of the tensors")),
-        "architecture": ("?", MISSING),
-        **{name: (shown[name], Origin.read("shapes of the tensors")) for name in (*SIZES, "registers")},
-        **({"heads": (heads.pop(), Origin.guessed("all networks that fit"))} if len(heads) == 1 and not doubt else {}),
-        "grid": ("{} x {}".format(*_grid(source, shown) or ("?", "?")), Origin.read("number of positions")),
-        "classes": (_outputs(source), Origin.read("rows of the head")),
-        "fits": (_named(fits) or "no network of timm", Origin.read("timm " + table()["timm"])),
-    }
     examples: dict[str, Any] = {"architecture": (fits or alike)[0].architecture.name if alike else "NAME"}
     if not fits:
         examples |= _arguments(shown, alike[0]) if alike else {}

@@ -4,13 +4,14 @@ The recipe is `transforms_imagenet_eval` of timm's data/transforms_factory.py.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from model.checkpoints.checkpoint import CheckpointError, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.timm_architectures import table
 from model.checkpoints.recipe import checked
+from model.checkpoints.statements import Said
 from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Preprocessing
 
 RESIZE_MODES = {"center": "shortest", "squash": "squash"}
@@ -31,24 +32,24 @@ def preprocessing(
     stated: dict[str, Any],
     published: dict[str, dict[str, Any]],
     *,
-    arguments: Mapping[str, Any],
     by_tag: Origin,
 ) -> Preprocessing:
-    """The recipe for an input of `size`. `arguments` are those of train.py, which go before what is published, as in
-    `resolve_data_config` of timm's data/config.py; `by_tag` is the origin of the published one.
+    """The recipe for an input of `size`; `by_tag` is the origin of the published one. What a script says goes before
+    it, as in `resolve_data_config` of timm's data/config.py.
 
     Raises CheckpointError if it is ambiguous or not supported.
     """
 
     def value_of(fact: str, name: str) -> tuple[Any, Origin]:
-        if arguments.get(name):  # not given: None, or an empty interpolation
-            return arguments[name], Origin.stated("args in the file")
-        if stated.get(name):  # 0 is not given either
-            return stated[name], Origin.stated("config.json")
+        own = stated.get(name)  # 0 is not given
+        known = [Said(name, own, "config.json")] if own and name == "crop_pct" else []  # others are compared later
+        said = None if fact in facts.overrides else facts.said_of(name, *known) or facts.said_of(fact)
+        if own:
+            return own, Origin.stated("config.json")
+        if said:
+            return said.value, Origin.stated(said.where)
         if stated.keys() & {*table()["pretrained_cfg"]} - OF_ROOT:
             return DEFAULTS[name], Origin.stated("timm's default")
-        if fact not in facts.overrides and (said := facts.said_of(name)):
-            return said.value, Origin.stated(said.where)
         values = {tag: recipe[name] for tag, recipe in published.items()}
         first = next(iter(values.values()))
         if any(value != first for value in values.values()) and fact not in facts.overrides:

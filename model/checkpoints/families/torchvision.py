@@ -1,7 +1,5 @@
 """torchvision's vit_b_16 ... vit_h_14 and what is fine-tuned from them (torchvision/models/vision_transformer.py)."""
 
-from typing import Any
-
 from model.checkpoints.checkpoint import CheckpointError, Description, Origin
 from model.checkpoints.facts import Facts
 from model.checkpoints.recipe import imagenet, need_recipe, resolve_recipe
@@ -26,8 +24,6 @@ NAMES = (
 )
 
 HEADS = {"heads": r"heads\.pre_logits\..*"}
-
-STATED = {"val_resize_size", "interpolation"}  # arguments of references/classification/train.py
 
 # The constructors by (width, depth, patch), with their heads; each has an entry by image size. A file of
 # IMAGENET1K_SWAG_LINEAR_V1 for B/16 or L/16 looks like one of V1: its preprocessing has to be given with --set.
@@ -65,7 +61,7 @@ def describe(source: Source, facts: Facts) -> Description:
     depth = source.count(r"blocks\.(\d+)\.")
     architecture, heads = CONSTRUCTORS.get((width, depth, patch), ("VisionTransformer", None))
     grid = square_grid(source.shape("pos_embed")[1])
-    preprocessing = _preprocessing(architecture, patch * grid[0], facts, source.arguments)
+    preprocessing = _preprocessing(architecture, patch * grid[0], facts)
     return Description(
         family="torchvision",
         architecture=architecture,
@@ -84,7 +80,7 @@ def describe(source: Source, facts: Facts) -> Description:
         grid=grid,
         preprocessing=preprocessing,
         advice=""
-        if source.arguments.keys() >= STATED or "resize_size" in facts.overrides
+        if facts.origins["resize_size"].source != "guessed"
         else "The resize is that of torchvision's published weights. If the training had another, give its --set "
         "resize_size= and --set interpolation=.",
     )
@@ -94,22 +90,15 @@ def tensors(state: State, description: Description) -> State:
     return state
 
 
-def _preprocessing(architecture: str, side: int, facts: Facts, arguments: dict[str, Any]) -> Preprocessing:
-    """The preprocessing of the command line of references/classification/train.py in the file, or of the published
-    weights with this architecture and image side. Files contain no other.
+def _preprocessing(architecture: str, side: int, facts: Facts) -> Preprocessing:
+    """That of the published weights with this architecture and image side, and what the command line of
+    references/classification/train.py in the file says instead. Files contain no other.
     """
-    if (crop := arguments.get("val_crop_size") or side) != side:
-        raise CheckpointError(f"args in the file say val_crop_size {crop}, the table of positions is for {side} pixels")
-    stated = {name: arguments[name] for name in sorted(STATED) if arguments.get(name)}
-    origin, published = Origin.stated("args in the file"), dict[str, Any]()
-    if len(stated) < 2 and (architecture, side) not in WEIGHTS:
+    usual: tuple[str, int, Interpolation] = ("presets", round(side * 256 / 224), "bilinear")
+    entry, resized, interpolation = WEIGHTS.get((architecture, side), usual)
+    recipe = imagenet(side, resized=resized, interpolation=interpolation)
+    if (architecture, side) not in WEIGHTS and not {"resize_size", "interpolation"} <= {one.fact for one in facts.said}:
         why = f"torchvision publishes no {architecture} for {side} x {side} pixels: take the training's transform"
-        usual = imagenet(side, resized=round(side * 256 / 224), interpolation="bilinear")
-        return need_recipe(facts, why, example=usual, of="that of torchvision's presets")
-    if len(stated) < 2:
-        entry, resized, interpolation = WEIGHTS[architecture, side]
-        published = {"val_resize_size": resized, "interpolation": interpolation}
-        origin = Origin.guessed(" and ".join([origin.where] * len(stated) + [f"torchvision's {entry}"]))
-    found = {**published, **stated}
-    recipe = imagenet(side, resized=found["val_resize_size"], interpolation=found["interpolation"])
-    return resolve_recipe(facts, recipe, origin)
+        return need_recipe(facts, why, example=recipe, of="that of torchvision's presets")
+    of_table = Origin.read("the table of positions")
+    return resolve_recipe(facts, recipe, Origin.guessed(f"torchvision's {entry}"), sized_by=of_table)

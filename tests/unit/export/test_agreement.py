@@ -66,18 +66,6 @@ def test_the_demos_labels_are_held_against_the_truth(monkeypatch):
     assert abs(found.accuracy - found.accuracy_fp32) <= 1 / 24
 
 
-def test_numbered_folders_are_read_in_the_order_that_fits():
-    """The labels of torchvision's order, as a model that is always right sees them."""
-    toy = toy_checkpoint()
-    given = drawn(toy.labels)
-    right = answered(toy, given, wrong=1000).expected.argmax(1)
-    orders = {"by their numbers": (right + 1) % 7, "by their names as text": right}
-    found = answered(toy, dataclasses.replace(given, labels=(right + 1) % 7, orders=orders), wrong=1000)
-    assert found.labels.tolist() == right.tolist()
-    shares = "read by their numbers, 0.00% of them are right; by their names as text, 100.00% of them are right."
-    assert f"{shares} So they are probably to be read by their names as text." in found.guess
-
-
 @pytest.mark.parametrize(
     ("right", "of", "share", "expected"),
     [

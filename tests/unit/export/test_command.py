@@ -20,7 +20,7 @@ from export.command import main
 from export.messages import BY_MAKE
 from export.other_engine import OPENVINO
 from export.summary import measured
-from model.checkpoints.describe import sources
+from model.checkpoints.describe import table, unusual
 from model.checkpoints.families.native import save
 from model.checkpoints.labels import UNNAMED
 from model.checkpoints.load import describe_checkpoint
@@ -59,7 +59,7 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert "\nLeft out, as training leaves it beside weights: criterion.weight.\n" in message
     assert "\nLeft out by hand: projector.*.\n" in message
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
-    assert "\nby hand: image_size=32,48\nstated: " in message
+    assert "\nby hand  image_size=32,48\nstated   " in message
     assert manifest.facts["image_size"] == Fact(value=[32, 48], source="by hand", where="set by hand")
     assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
 
@@ -79,52 +79,47 @@ def test_export_says_where_the_labels_came_from_and_last_what_is_slow(tmp_path, 
 def test_facts_are_told_by_their_source_guesses_first():
     """A family that is known by the names of tensors alone is a guess, and so is what follows from it."""
     description = describe_checkpoint(GOLDEN / "torchvision-vit/checkpoint.pth", overrides=stated("torchvision-vit"))
-    guesses, by_hand, read = re.split(r"\n(?! )", sources(description))
-    assert re.match(r"guessed: .*norm_eps=1e-06.*\(torchvision's\n  VisionTransformer\)", guesses, re.DOTALL)
-    assert re.match(r"by hand: .*heads=3", by_hand, re.DOTALL)
-    assert re.match(r"read: .*width=24", read, re.DOTALL)
+    guesses, by_hand, read = re.split(r"\n(?! )", table(unusual(description)))
+    assert re.match(r"guessed  norm_eps=1e-06[^:]*: torchvision's\n +VisionTransformer", guesses)
+    assert re.match(r"by hand  resize_mode=.*, heads=3", by_hand, re.DOTALL)
+    assert re.match(r"read     .*width=24", read, re.DOTALL)
+    assert "representation" not in guesses  # which it does not have
 
 
 def options(facts: dict[str, str]) -> list[str]:
     return [part for fact in facts.items() for part in ("--set", "=".join(fact))]
 
 
-def facts(capsys) -> dict[str, str]:
-    """What `inspect` has printed, by the first word of the line."""
-    return dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
-
-
 def test_inspect_says_what_to_do_about_a_guess(tmp_path, capsys):
     path = str(google_file(tmp_path, 1000))
     main(["inspect", path])
     advice = "If the model has other classes, name them with --labels FILE, or number them with --labels none."
-    assert facts(capsys)["Labels:"] == f"ImageNet-1k, by the number of classes. {advice}"
+    assert f"\nLabels: ImageNet-1k, by the number of classes. {advice}\n" in capsys.readouterr().out
     main(["inspect", path, "--labels", "none"])
-    assert "Labels:" not in facts(capsys)
+    assert "\nLabels:" not in capsys.readouterr().out
 
 
 def test_inspect_describes_a_file_without_reading_weights(checkpoint, capsys, monkeypatch):
     add_tensors(checkpoint, {"n_averaged": torch.tensor(3), "projector.weight": torch.ones(2)})
     monkeypatch.setattr("model.checkpoints.source.Source.tensors", lambda *_: pytest.fail("read a tensor"))
     main(["inspect", str(checkpoint), "--set", "name=mine", "--labels", "none", "--without", "projector.*"])
-    found = facts(capsys)
-    assert found["family"] == "vit-serve"
-    assert found["name"].endswith("set by hand")
-    assert found["left"].split() == ["out", "n_averaged"]
-    assert found["image_size"].startswith("(24, 40)")
-    assert found["parameters"] == "0.02 M"
-    assert found["preprocessing.interpolation"].startswith("bilinear")
-    assert found["labels"].startswith("7: class 0, class 1, class 2, class 3 and 3 more")
-    assert found["labels"].endswith("numbered, set by hand")
+    line, *table, unread, by_hand = capsys.readouterr().out.splitlines()
+    parts = "vit-serve, vit, 0.02 M parameters, 7 labels: class 0, class 1, class 2, class 3 and 3 more"
+    assert line == f"mine: {parts}"
+    assert table[0] == "by hand  labels=7: numbered, set by hand"
+    assert (unread, by_hand) == (
+        "Left out, as training leaves it beside weights: n_averaged.",
+        "Left out by hand: projector.*.",
+    )
 
 
 def test_inspect_says_which_weights_were_taken(tmp_path, capsys):
     path = training_file("vit_tiny_patch16_224.augreg_in21k")(tmp_path, 5)
     sizes = {name: value for name, value in stated("timm-lone").items() if name != "architecture"}
     main(["inspect", str(path), *options(sizes | {"init_values": "1"})])
-    found = facts(capsys)
-    assert found["weights"] == "state_dict_ema; the file has state_dict too"
-    assert found["architecture"].endswith("arch in the file")
+    found = capsys.readouterr().out
+    assert "\nWeights: state_dict_ema; the file has state_dict too.\n" in found
+    assert "\nstated   architecture=vit_tiny_patch16_224: the file\n" in found
 
 
 @pytest.fixture
@@ -138,10 +133,10 @@ def unprocessed(tmp_path):
 def test_inspect_shows_what_there_is_and_says_what_is_missing(unprocessed, capsys):
     with pytest.raises(SystemExit, match=r"^It cannot be exported yet: there is no preprocessor_config\.json"):
         main(["inspect", str(unprocessed), "--set", "crop=none"])
-    found = facts(capsys)
-    assert found["family"] == "transformers"
-    assert found["preprocessing.mean"].split() == ["?", "missing"]
-    assert found["preprocessing.crop"].split() == ["none", "set", "by", "hand"]
+    line, *table = capsys.readouterr().out.splitlines()
+    assert "transformers, ViTForImageClassification" in line
+    assert table[0] == "missing  resize_mode, resize_size, interpolation, mean, std"
+    assert "by hand  crop=none" in table
 
 
 def test_one_refusal_says_all_that_is_missing_or_wrong(unprocessed, tmp_path):
@@ -190,11 +185,6 @@ def test_an_option_that_cannot_be_read_is_one_line(checkpoint, size, capsys):
         main(["--checkpoint", str(checkpoint), "--out", "x", "--image-size", size])
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"argument --image-size: invalid image_size value: '{size}'. --help lists every option."
-
-
-def test_a_command_that_is_mistyped_is_named():
-    with pytest.raises(SystemExit, match=r"^There is no command insepct: is inspect meant\?$"):
-        main(["insepct", "model/demo/shapes.safetensors"])
 
 
 def inspected(case, overrides: dict[str, str]) -> str:

@@ -3,6 +3,7 @@
 import pytest
 
 from export.messages import BY_MAKE, worded
+from model.checkpoints.checkpoint import Origin
 from model.checkpoints.describe import table
 
 
@@ -26,5 +27,5 @@ def test_options_are_in_the_words_of_who_types_them(monkeypatch, sentence, in_ma
 
 
 def test_names_of_strangers_do_not_control_a_terminal():
-    assert table([("labels", "a\nname  b", "")]) == "labels  a name  b"
+    assert table({"labels": ("a\nname", Origin.stated("b"))}) == "stated   labels=a name: b"
     assert worded("a\x1b[31m b\u202ec\r\n\u732b\u200d") == "a\\x1b[31m b\\u202ec\\r\n\u732b\u200d"

@@ -108,7 +108,7 @@ def test_what_is_no_text_is_left_out(tmp_path):
         ),
         (
             ["a/1.png", "a/1_mask.png", "b/2.png", "b/2_mask_1.png", "b/mask.png"],
-            "{}: images that are called as masks of others are learned too: 1_mask.png, 2_mask_1.png",
+            "{}: images that are called as masks of others are read too: 1_mask.png, 2_mask_1.png",
         ),
     ],
 )
@@ -144,6 +144,7 @@ def outcome(path) -> tuple[Labelled, ...] | str:
         ),
         (["train/cat.0.jpg", "test1/1.jpg"], "{}: test1, train are names of parts of a data set, not of labels"),
         (["seg_train/sea/a.jpg", "seg_test/sea/b.jpg", "seg_pred/c.jpg"], "are names of parts of a data set"),
+        (["trainA/a.jpg", "trainB/b.jpg"], "are names of parts of a data set"),  # CycleGAN's
         (["a/b/cat/a.jpg", "a/b/dog/a.jpg"], "If cat, dog in {0}/a/b are the labels, give {0}/a/b"),
         (["train/all/cat/a.jpg", "train/all/dog/a.jpg", "val/all/cat/b.jpg"], "the only label in {}/train is all, and"),
     ],

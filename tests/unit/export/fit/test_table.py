@@ -14,7 +14,11 @@ from export.folder_labels import label_of
 @pytest.mark.parametrize(
     ("text", "train", "held_out"),
     [
-        ("\ufeffLabel,note,File\ncat, x ,a.jpg\n  dog , ,b/c.jpg\n", [("a.jpg", "cat"), ("b/c.jpg", "dog")], None),
+        (
+            "\ufeffLabel,note,File\ncat, train,a.jpg\n dog , bus,b/c.jpg\n",
+            [("a.jpg", "cat"), ("b/c.jpg", "dog")],
+            None,
+        ),
         ("file,label,split\n/a.jpg,cat,train\n../b.jpg,cat,val\n", [("/a.jpg", "cat")], [("../b.jpg", "cat")]),
         ('FILE,"LABEL"\r\n"a,b.jpg","cat"\r\n\r\nc.jpg,dog,\r\n', [("a,b.jpg", "cat"), ("c.jpg", "dog")], None),
         (",file,label,split\n0,a.jpg,cat,Training\n1,b.jpg,cat,validation\n", [("a.jpg", "cat")], [("b.jpg", "cat")]),

@@ -1,7 +1,6 @@
 """model/checkpoints/foreign.py and values.py: what people give in place of a checkpoint is called what it is."""
 
 import io
-import json
 import re
 import sys
 import tarfile
@@ -11,7 +10,7 @@ import zipfile
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import nn
 
 from model.checkpoints import load_checkpoint
@@ -21,8 +20,7 @@ from model.checkpoints.source import Source
 from tests.support.altered import GOLDEN, altered, stated
 from tests.support.runs import same_weights
 
-LORA = json.dumps({"peft_type": "LORA", "base_model_name_or_path": "google/vit-base-patch16-224"}).encode()
-IA3 = json.dumps({"peft_type": "IA3", "base_model_name_or_path": None}).encode()
+LORA = b'{"peft_type": "LORA"}'
 HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(40)
 LAYER = "vit.encoder.layer.0.attention.attention.query"
 ZERO_3 = "global_step9/zero_pp_rank_0_mp_rank_00_model_states.pt"
@@ -64,26 +62,34 @@ def test_a_program_of_torchscript_is_no_checkpoint(tmp_path):
             b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
             "a pointer of Git LFS, .*`git lfs pull`",
         ),
-        ("model.safetensors", b"<!DOCTYPE html>\n<html><title>Log in", "a web page, .* /resolve/ where .* /blob/"),
-        ("model.pth", b'\n <?xml version="1.0"?><html lang="en">', "a web page"),
-        ("model.pth", b"\xef\xbb\xbf<HTML>", "a web page"),
-        ("model.pth", b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "XML, such as a server sends"),
-        ("model.xml", b'<?xml version="1.0"?>\n<net name="main" version="11">', "a model of OpenVINO"),
-        ("model.safetensors", b'{"error": "Repository not found"}', "JSON, .* the answer of a server"),
-        ("config.json", b'{\n  "model_type": "vit"\n}', "JSON, which describes a model .* the folder that it is in"),
-        ("model.safetensors", b"Entry not found", "text: .* look at what arrives"),
+        (
+            "model.safetensors",
+            b"<!DOCTYPE html>\n<html><title>Log in",
+            "text, .* /resolve/ where .* /blob/",
+        ),
+        ("model.pth", b'\n <?xml version="1.0"?><html lang="en">', "text, such as a web page"),
+        ("model.pth", b"\xef\xbb\xbf<HTML>", "text, such as a web page"),
+        ("model.pth", b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "text, such as"),
+        ("model.xml", b'<?xml version="1.0"?>\n<net name="main" version="11">', "a model of another program"),
+        ("model.safetensors", b'{"error": "Repository not found"}', "text, .* the answer of a server"),
+        ("config.json", b'{\n  "model_type": "vit"\n}', "text, .* the folder that it is in"),
+        ("model.safetensors", b"Entry not found", "text, such as"),
         ("model.pth", "Zugriff verweigert: ungültig".encode(), "text"),
         ("model.pth", bytes(5000), "nothing but zeros: copy or download it again"),
-        ("tf_model.h5", HDF5, r"a file of TensorFlow or Keras: .* from_tf=True"),
-        ("weights", HDF5, "a file of TensorFlow or Keras"),
-        ("model.keras", zipped(**{"config.json": "{}", "model.weights.h5": HDF5}), "a file of TensorFlow or Keras"),
-        ("saved_model.pb", b"\x08\x01\x12\x00", "a file of TensorFlow or Keras"),
-        ("vit.tflite", b"\x1c\x00\x00\x00TFL3", "a file of TensorFlow or Keras"),
-        ("flax_model.msgpack", b"\x83\xa6params\x80", r"a file of Flax: .* from_flax=True"),
-        ("model.onnx", b"\x08\x0a\x12\x07pytorch", "a graph of ONNX: give the PyTorch checkpoint"),
-        ("vit.gguf", b"GGUF\x03\x00\x00\x00", r"a file of llama\.cpp"),
-        ("vit.engine", b"ftrt\x00\x00\x00\x00", "an engine of TensorRT"),
-        ("vit.mlmodel", b"\x08\x04\x12\x05", "a model of Core ML"),
+        ("tf_model.h5", HDF5, "a file of TensorFlow, .* from_tf=True"),
+        ("weights", HDF5, "a file of TensorFlow"),
+        (
+            "model.keras",
+            zipped(**{"config.json": "{}", "model.weights.h5": HDF5}),
+            "a file of TensorFlow",
+        ),
+        ("saved_model.pb", b"\x08\x01\x12\x00", "a file of TensorFlow"),
+        ("vit.tflite", b"\x1c\x00\x00\x00TFL3", "a file of TensorFlow"),
+        ("flax_model.msgpack", b"\x83\xa6params\x80", "a file of TensorFlow"),
+        ("model.onnx", b"\x08\x0a\x12\x07pytorch", "a model of another program"),
+        ("vit.gguf", b"GGUF\x03\x00\x00\x00", "a model of another program"),
+        ("vit.engine", b"ftrt\x00\x00\x00\x00", "a model of another program"),
+        ("vit.mlmodel", b"\x08\x04\x12\x05", "a model of another program"),
         ("vit.pdparams", b"\x80\x02}q\x00.", "a model of another program"),
         ("vit.pt2", zipped(**{"vit/archive_format": "pt2", "vit/models/model.json": "{}"}), r"a program of torch\.exp"),
         ("vit.zip", zipped(**{"vit/config.json": "{}", "vit/model.safetensors": "0"}), "an archive: unpack it"),
@@ -104,24 +110,17 @@ def test_a_file_that_cannot_be_a_checkpoint(tmp_path, file, content, message):
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        (
-            {"adapter_config.json": LORA, "adapter_model.safetensors": b""},
-            r"an adapter \(LoRA\) of google/vit-base-pat",
-        ),
-        ({"adapter_config.json": LORA, "adapter_model.bin": b""}, r"an adapter \(LoRA\) .* merge_and_unload\(\)"),
-        ({"adapter_config.json": LORA, "model.safetensors": b""}, r"an adapter \(LoRA\)"),
-        ({"adapter_config.json": IA3}, r"an adapter \(IA3\): load it with PEFT"),
-        (
-            {"checkpoint-5/adapter_config.json": LORA, "checkpoint-5/adapter_model.bin": b""},
-            r"an adapter \(LoRA\) of g",
-        ),
-        ({"config.json": b"{}", "tf_model.h5": HDF5}, "tf_model.h5 in .* a file of TensorFlow or Keras"),
-        ({"saved_model.pb": b"", "variables/variables.index": b""}, "a file of TensorFlow or Keras"),
+        ({"adapter_config.json": LORA, "adapter_model.safetensors": b""}, r"an adapter: .* merge_and_unload\(\)"),
+        ({"adapter_config.json": LORA, "adapter_model.bin": b""}, "an adapter"),
+        ({"adapter_config.json": LORA, "model.safetensors": b""}, "an adapter"),
+        ({"checkpoint-5/adapter_config.json": LORA, "checkpoint-5/adapter_model.bin": b""}, "an adapter"),
+        ({"config.json": b"{}", "tf_model.h5": HDF5}, "tf_model.h5 in .* a file of TensorFlow"),
+        ({"saved_model.pb": b"", "variables/variables.index": b""}, "a file of TensorFlow"),
         ({"ckpt-1.index": b"", "ckpt-1.data-00000-of-00001": b"", "checkpoint": b""}, "a file of TensorFlow"),
-        ({"config.json": b"{}", "flax_model.msgpack": b""}, "a file of Flax"),
-        ({"config.json": b"{}", "onnx/model.onnx": b""}, "onnx/model.onnx in .* a graph of ONNX"),
-        ({"openvino_model.xml": b"", "openvino_model.bin": b""}, "a model of OpenVINO"),
-        ({"vit.mlpackage/Manifest.json": b""}, "a model of Core ML"),
+        ({"config.json": b"{}", "flax_model.msgpack": b""}, "a file of TensorFlow"),
+        ({"config.json": b"{}", "onnx/model.onnx": b""}, "onnx/model.onnx in .* a model of another program"),
+        ({"openvino_model.xml": b"", "openvino_model.bin": b""}, "a model of another program"),
+        ({"vit.mlpackage/Manifest.json": b""}, "a model of another program"),
         ({"zero_to_fp32.py": b"", "latest": b"", "global_step9/mp_rank_00_model_states.pt": b""}, "of DeepSpeed"),
         ({ZERO_3: b"", "latest": b"global_step9"}, r"of DeepSpeed, .*`python zero_to_fp32\.py \. OTHER"),
         ({"__0_0.distcp": b"", ".metadata": b""}, r"torch\.distributed .* dcp_to_torch"),
@@ -142,7 +141,7 @@ def test_a_folder_that_is_no_checkpoint(tmp_path, files, message):
 
 def test_a_folder_that_is_one_model_of_another_program(tmp_path):
     (tmp_path / "vit.mlpackage" / "Data").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match=r"^vit\.mlpackage in .* is a model of Core ML"):
+    with pytest.raises(CheckpointError, match=r"^vit\.mlpackage in .* is a model of another program"):
         load_checkpoint(tmp_path / "vit.mlpackage")
 
 
@@ -160,8 +159,8 @@ def test_a_folder_that_is_one_model_of_another_program(tmp_path):
         ({f"{LAYER}.weight._data": torch.ones(24, 24, dtype=torch.int8)}, {}, "quantised"),  # Quanto
         ({f"{LAYER}.W_q": torch.ones(24, 12, dtype=torch.uint8)}, {}, "quantised"),  # HQQ
         ({f"{LAYER}.zero_point": torch.tensor(0)}, {}, "quantised"),  # torch.ao
-        ({}, {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "quantised by gptq, as config.json says"),
-        ({}, {"quantization_config": {"load_in_8bit": True}}, r"quantised \(quantization_config of config\.json\)"),
+        ({}, {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "is quantised: give"),
+        ({}, {"quantization_config": {"load_in_8bit": True}}, "is quantised: give"),
         *(
             (
                 {f"{LAYER}.weight": torch.ones(24, 24).to(dtype)},
@@ -181,15 +180,6 @@ def test_tensors_that_are_not_the_weights_themselves(tmp_path, more, keys, messa
     for read in (load_checkpoint, describe_checkpoint):
         with pytest.raises(CheckpointError, match=message):
             read(folder)
-
-
-def test_the_adapter_of_a_state_dict_is_named_by_the_json_beside_it(tmp_path):
-    save_file({f"base_model.model.{LAYER}.lora_A.weight": torch.ones(2, 24)}, tmp_path / "adapter_model.safetensors")
-    (tmp_path / "adapter_config.json").write_bytes(LORA)
-    with pytest.raises(
-        CheckpointError, match=r"^adapter_model\.safetensors is an adapter \(LoRA\) of google/vit-base-patch16-224"
-    ):
-        load_checkpoint(tmp_path / "adapter_model.safetensors")
 
 
 @pytest.mark.parametrize("name", [f"{LAYER}.bias", "vit.embeddings.cls_token", "vit.embeddings.position_embeddings"])
@@ -315,25 +305,13 @@ def test_tensors_that_are_no_weights_are_called_what_they_are(tmp_path, name, ch
         load_checkpoint(tmp_path / "x.pth")
 
 
-def test_patches_of_a_video_are_named(tmp_path):
+@pytest.mark.parametrize("axes", [(0, 1, 4, 2, 3), (0, 2, 3, 1), (2, 3, 1, 0)])
+def test_patches_of_a_video_and_axes_in_another_order_are_named(tmp_path, axes):
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
-    torch.save(state | {PATCHES: state[PATCHES][:, :, None]}, tmp_path / "x.pth")
-    with pytest.raises(CheckpointError, match=r"of patch_embed\.proj\.weight: it projects patches of several images"):
+    patches = state[PATCHES][(..., *[None] * (len(axes) - 4))].permute(axes).contiguous()
+    torch.save(state | {PATCHES: patches}, tmp_path / "x.pth")
+    with pytest.raises(CheckpointError, match=r"of patch_embed\.proj\.weight: supported are patches of an image"):
         load_checkpoint(tmp_path / "x.pth")
-
-
-@pytest.mark.parametrize("axes", [(0, 2, 3, 1), (2, 3, 1, 0)])
-@pytest.mark.parametrize("case", ["timm-plain", "huggingface-vit", "torchvision-vit", "openclip-average"])
-def test_axes_in_another_order_are_named(tmp_path, case, axes):
-    def change(state):
-        name = next(name for name, tensor in state.items() if tensor.ndim == 4 and tensor.shape[1] == 3)
-        return state | {name: state[name].permute(axes).contiguous()}
-
-    order = ", ".join(str(axes.index(axis)) for axis in range(4))
-    with pytest.raises(
-        CheckpointError, match=rf"another order than PyTorch's .*: save it as weight\.permute\({order}\)"
-    ):
-        load_checkpoint(altered(case, tmp_path, tensors=change), overrides=stated(case))
 
 
 @pytest.mark.parametrize("wrapped", [lambda arrays: arrays, lambda arrays: {"model": arrays, "epoch": 3}])

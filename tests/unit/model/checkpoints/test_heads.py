@@ -219,7 +219,7 @@ def beside_transformers(pooler):
 def test_what_a_head_beside_a_model_of_transformers_reads_has_to_be_given(tmp_path, pool, read):
     """`self.model = ViTModel(...)`, `self.fc = nn.Linear(...)`: nothing in the file says what is in between."""
     folder = altered("huggingface-vit", tmp_path, tensors=beside_transformers(pool == "pooler_output"))
-    with pytest.raises(CheckpointError, match=r"fc\.weight is not a classifier of ViT.* --set pool="):
+    with pytest.raises(CheckpointError, match=r"what fc\.weight of ViT.* --set pool="):
         load_checkpoint(folder)
     model = load_checkpoint(folder, overrides={"pool": pool}).model
     plain = load_checkpoint(GOLDEN / "huggingface-vit").model

@@ -25,12 +25,6 @@ def test_what_no_library_writes_is_refused_in_one_sentence(tmp_path, case, chang
             read(path, overrides=stated(case))
 
 
-def test_a_flexivit_is_told_what_else_its_weights_can_be(tmp_path):
-    path = altered("google-big-vision-token", tmp_path)
-    flexible = path.rename(path.with_name("flexivit_b_i1k.npz"))
-    assert "timm's flexivit_* have the same weights for 16 x 16." in describe_checkpoint(flexible).advice
-
-
 @pytest.mark.parametrize("name", ["", 201 * "x"])
 def test_a_name_that_no_bundle_may_have_is_refused_before_the_export(name):
     with pytest.raises(CheckpointError, match=r"^--set name=NAME: give it 1 to 200 characters"):

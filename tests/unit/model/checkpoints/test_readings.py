@@ -1,6 +1,7 @@
 """Files that two libraries, releases or trainings read differently: what is asked, and what a file says is believed."""
 
 import argparse
+import json
 import re
 
 import numpy as np
@@ -87,6 +88,12 @@ def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(tm
         ({"cfg": {"DATASET_MEAN": torch.tensor(MEAN)}}, MEAN, "cfg.DATASET_MEAN"),
         ({"args": Args(imagenet_default_mean_and_std=True)}, IMAGENET_MEAN, "args.imagenet_default_mean_and_std"),
         ({"args": Args(imagenet_default_mean_and_std=False)}, (0.5,) * 3, "args.imagenet_default_mean_and_std"),
+        ({"normalize": (MEAN, OTHER)}, MEAN, "normalize.mean"),
+        (
+            {"transform": f"Compose(\n  Resize(size=9)\n  Normalize(mean={MEAN}, std={OTHER})\n)"},
+            MEAN,
+            "transform.mean",
+        ),
     ],
 )
 @pytest.mark.parametrize("named", [OF_DEIT, OF_TIMM])
@@ -141,6 +148,64 @@ def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
     assert {description.origins[name].source for name in ("resize_size", "interpolation")} == {"stated"}
 
 
+def test_a_crop_mode_that_any_script_states_is_taken(tmp_path):
+    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_mode": "squash"}})
+    for named in (OF_DEIT, OF_TIMM):
+        assert describe_checkpoint(file, overrides=named).preprocessing.resize_mode == "squash"
+
+
+@pytest.mark.parametrize(
+    ("content", "left"),
+    [
+        ({"config": {"resize": 256}}, "config.resize of the file (256)"),
+        ({"normalize": True}, "normalize of the file (True)"),
+        ({"mean": 0.83}, "mean of the file (0.83)"),
+        (
+            {"args": Args(transform=f"Compose(\n Resize(size=9)\n Normalize(mean={MEAN}, std={OTHER})\n)")},
+            "args.transform of the file (Compose( Resize(size=9) ))",
+        ),
+        ({"args": Args(img_size=None, mean=None, interpolation="", crop_pct=0.9, lr=0.1)}, ""),
+    ],
+)
+def test_what_a_file_says_of_pixels_and_is_not_used_is_named(tmp_path, content, left):
+    for named in (OF_DEIT, OF_TIMM):
+        advice = describe_checkpoint(saved(tmp_path, {"model": PLAIN, **content}), overrides=named).advice
+        assert advice == (f"Said and not used: {left}." if left else "")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"hyper_parameters": {"model_name": "vit_tiny_patch16_224.augreg_in21k"}},
+        {"args": Args(model="hf_hub:timm/vit_tiny_patch16_224.augreg_in21k")},
+    ],
+)
+def test_a_network_that_any_script_calls_as_timm_does_is_not_asked_for(tmp_path, content):
+    name = "vit_tiny_patch16_224.augreg_in21k"
+    file = saved(tmp_path, {"state_dict": PLAIN, **content})
+    description = describe_checkpoint(file, overrides=SIZES)
+    assert (description.architecture, description.origins["architecture"].source) == ("vit_tiny_patch16_224", "stated")
+    other = saved(tmp_path, {"state_dict": PLAIN, "arch": name, "config": {"backbone": "deit3_small_patch16_224"}})
+    with pytest.raises(CheckpointError, match="does not say architecture"):
+        describe_checkpoint(other, overrides=SIZES)
+
+
+def test_the_image_processor_beside_a_network_that_is_not_transformers_is_believed(tmp_path):
+    folder = altered("timm-plain", tmp_path, **{"pretrained_cfg.mean": None, "pretrained_cfg.std": None})
+    processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32}}
+    (folder / "preprocessor_config.json").write_text(json.dumps({**processor, "image_mean": MEAN, "image_std": OTHER}))
+    with pytest.raises(
+        CheckpointError, match=r"resize_mode shortest, and preprocessor_config\.json squash: choose one"
+    ):
+        describe_checkpoint(folder)
+    by_hand = {"resize_mode": "squash", "resize_size": "32,32", "crop": "none", "interpolation": "bilinear"}
+    assert describe_checkpoint(folder, overrides=by_hand).preprocessing.mean == MEAN
+    (folder / "preprocessor_config.json").write_text(json.dumps({"image_processor_type": "Mine", "image_mean": MEAN}))
+    description = describe_checkpoint(folder)
+    assert description.preprocessing.mean == MEAN
+    assert "preprocessor_config.json (preprocessor_config.json names Mine, which is not supp" in description.advice
+
+
 def test_means_of_what_was_measured_are_not_those_of_pixels():
     assert not of_pixels({"metrics": {"mean": [0.7, 0.8, 0.9], "std": [0.1, 0.1, 0.2]}}, of="the file")
 
@@ -154,7 +219,8 @@ VALUES = st.one_of(SEVERAL, st.dictionaries(KEYS, st.one_of(SEVERAL, st.dictiona
 @given(VALUES)
 def test_whatever_a_file_says_no_value_is_taken_that_cannot_be_meant(content):
     for fact, value, _ in of_pixels({"args": content, "std": content}, of="the file"):
-        assert len(value) == {"mean": 3, "std": 3, "image_size": 2}[fact] if fact != "crop_pct" else 0 < value <= 1
+        if value is not None and fact:
+            assert len(value) == {"mean": 3, "std": 3, "image_size": 2}[fact] if fact != "crop_pct" else 0 < value <= 1
 
 
 def test_another_module_of_vit_pytorch_with_the_same_tensors_is_asked_about():

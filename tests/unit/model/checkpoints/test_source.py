@@ -135,7 +135,7 @@ def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     for beside in ("args.yaml", "training_args.bin", "optimizer.pt", "rng_state.pth", "scheduler.bin"):
         (tmp_path / "run" / beside).write_text("lr: 1")
     source = Source(tmp_path / "run")
-    assert (source.name, source.architecture) == ("run", "vit_tiny_patch16_224")
+    assert (source.name, source.architectures) == ("run", ["vit_tiny_patch16_224"])
     assert Source(tmp_path / "run" / file).name == file.partition(".")[0]
     check(source)
 

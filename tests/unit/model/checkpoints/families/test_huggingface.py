@@ -90,7 +90,7 @@ SEVERAL = {f"classifier.{i}.weight": torch.ones(24, 24) for i in (0, 2)}
         ("vit", {"problem_type": ["regression"]}, r"problem_type \['regression'\]: it is not known"),
         ("vit", {"tensors": without("classifier")}, "without classifier.weight"),
         ("vit", {"tensors": lambda state: without("classifier")(state) | SEVERAL}, "head of more than one layer"),
-        ("clip-classifier", {"architectures": ["CLIPModel"]}, "not known what the classifier reads"),
+        ("clip-classifier", {"architectures": ["CLIPModel"]}, "reads is written nowhere"),
     ],
 )
 def test_what_is_wrong_with_a_head_matters_only_where_it_is_served(changed, case, changes, message):
@@ -145,12 +145,12 @@ MAE = {"model_type": "vit_mae", "pooler_act": None, "pooler_output_size": None}
 @pytest.mark.parametrize(
     ("case", "changes", "pool", "why"),
     [
-        ("vit", classifier_of("MeanPooledViTForImageClassification"), "cls", "which transformers does not have"),
-        ("vit", classifier_of("ViTMAEForImageClassification") | MAE, "cls", "which transformers does not have"),
-        ("vit", {"tensors": with_more(layer("vit.pooler.dense", 24, 24))}, "pooler_output", "no classifier of"),
-        ("dinov3", classifier_of("DINOv3ViTForImageClassification"), "cls", "which transformers does not have"),
-        ("dinov3", classifier_of("DINOv3ViTForImageClassification", 48), "cls_mean", "does not have"),
-        ("dinov3", classifier_of(None), "cls", "classifier.weight is not a classifier of a dinov3_vit model"),
+        ("vit", classifier_of("MeanPooledViTForImageClassification"), "cls", "reads is written nowhere"),
+        ("vit", classifier_of("ViTMAEForImageClassification") | MAE, "cls", "reads is written nowhere"),
+        ("vit", {"tensors": with_more(layer("vit.pooler.dense", 24, 24))}, "pooler_output", "reads is written nowhere"),
+        ("dinov3", classifier_of("DINOv3ViTForImageClassification"), "cls", "reads is written nowhere"),
+        ("dinov3", classifier_of("DINOv3ViTForImageClassification", 48), "cls_mean", "reads is written nowhere"),
+        ("dinov3", classifier_of(None), "cls", "what classifier.weight of a dinov3_vit model reads is"),
     ],
 )
 def test_what_a_persons_own_classifier_reads_has_to_be_given(changed, case, changes, pool, why):

@@ -27,6 +27,7 @@ def test_saved_values_come_back(tmp_path):
     with torch.inference_mode():
         assert (loaded.model(images) == saved.model(images)).all()
     assert not loaded.model.training
+    assert loaded.advice == ""  # all of its metadata is used
     for field in ("labels", "preprocessing", "config", "figures", "recipe", "history"):
         assert getattr(loaded, field) == getattr(saved, field), field
 

@@ -179,10 +179,8 @@ def test_refusals_say_why(tmp_path, architecture, change, config, message):
         load(tmp_path, change(state), architecture, **config)
 
 
-def test_an_unknown_architecture_is_refused_with_similar_names(tmp_path):
+def test_an_unknown_architecture_is_refused(tmp_path):
     state = {"fc.weight": torch.ones(5, 24)}
-    with pytest.raises(CheckpointError, match=r"vit_bas_patch16_224 is none of .* did you mean vit_base_patch16_224"):
-        load(tmp_path, state, "vit_bas_patch16_224")
     with pytest.raises(CheckpointError, match="architecture resnet50 is none of the 279 plain Vision Transformers"):
         load(tmp_path, state, "resnet50")
 
@@ -397,7 +395,8 @@ def test_a_training_checkpoint_is_preprocessed_as_its_command_line_says(tmp_path
     recipe = description.preprocessing
     assert (recipe.mean, recipe.std) == ((0.4, 0.5, 0.6), (0.2, 0.2, 0.2))
     assert (recipe.resize_size, recipe.interpolation) == ((32, 32), "bilinear")
-    assert description.origins["mean"].where == description.origins["interpolation"].where == "args in the file"
+    assert description.origins["mean"].where == "args.mean of the file"
+    assert description.origins["interpolation"].where == "args.interpolation of the file"
 
 
 @pytest.mark.parametrize(

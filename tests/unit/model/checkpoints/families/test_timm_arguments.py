@@ -246,8 +246,8 @@ def test_layers_are_not_filled_in_where_arguments_say_that_they_are_there(
         ),
         ({"model_kwargs": {"foo": 1}}, "has no argument foo"),
         ({"naflex_loader": True}, "naflex_loader"),
-        ({"mean": [0.5] * 4}, r"mean has 4 numbers \(args in the file\)"),
-        ({"crop_mode": "border"}, "crop_mode 'border' is not supported"),
+        ({"mean": [0.5] * 4}, "args.mean of the file cannot be read"),
+        ({"crop_mode": "border"}, r"args.crop_mode of the file \(border\) cannot be read"),
     ],
 )
 def test_the_command_line_of_train_py_is_not_left_out(tmp_path, arguments, message):

@@ -45,10 +45,9 @@ def test_the_command_line_in_the_file_comes_first(tmp_path):
     torch.save({"model": state, "args": arguments}, tmp_path / "model_9.pth")
     description = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3"})
     assert description.preprocessing.resize_size == (23, 23)
-    assert (description.preprocessing.interpolation, description.origins["mean"].where) == (
-        "bicubic",
-        "args in the file",
-    )
+    assert description.preprocessing.interpolation == "bicubic"
+    assert description.origins["resize_size"].where == "args.val_resize_size of the file"
+    assert "--set resize_size=" not in description.advice
 
 
 def test_half_a_command_line_goes_before_what_is_published_too(tmp_path):
@@ -62,14 +61,13 @@ def test_half_a_command_line_goes_before_what_is_published_too(tmp_path):
     state = {name: torch.zeros(()).expand(shape) for name, shape in shapes.items()}
     torch.save({"model": state, "args": argparse.Namespace(interpolation="bicubic")}, tmp_path / "model_9.pth")
     description = describe_checkpoint(tmp_path / "model_9.pth")
-    recipe, origin = description.preprocessing, "args in the file and torchvision's ViT_B_16_Weights.IMAGENET1K_V1"
-    assert (recipe.interpolation, recipe.resize_size, description.origins["mean"].where) == (
-        "bicubic",
-        (256, 256),
-        origin,
-    )
+    recipe, published = description.preprocessing, "torchvision's ViT_B_16_Weights.IMAGENET1K_V1"
+    assert (recipe.interpolation, recipe.resize_size) == ("bicubic", (256, 256))
+    assert description.origins["mean"].where == description.origins["resize_size"].where == published
     torch.save({"model": state, "args": argparse.Namespace(val_crop_size=208)}, tmp_path / "model_9.pth")
-    with pytest.raises(CheckpointError, match="say val_crop_size 208, the table of positions is for 224 pixels"):
+    with pytest.raises(
+        CheckpointError, match=r"positions says image_size 224,224, and args\.val_crop_size of the file 208,208"
+    ):
         describe_checkpoint(tmp_path / "model_9.pth")
 
 
