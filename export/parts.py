@@ -12,9 +12,12 @@ TRAIN, HELD_OUT = "train", "val"
 # Names of folders and of parts of a CSV, in any case; the first that is there.
 TRAIN_NAMES = (TRAIN, "training")
 HELD_OUT_NAMES = (HELD_OUT, "valid", "validation", "test", "testing")
-# As in seg_train, test1, trainA, training_set and val_images.
+# As in seg_train, test1, trainA, training_set, val_images and HAM10000_images_part_1, and images beside masks.
 KIND = "train|test|val|valid|validation|eval|dev|pred|hold_?out|held_?out"
-PART = re.compile(rf"(seg_)?({KIND})(ing)?([ _-]?(set|data|images?|imgs?))?(\d*|[ab])")
+PART = re.compile(
+    rf"(seg_)?({KIND})(ing)?([ _-]?(set|data|images?|imgs?))?(\d*|[ab])|(.+[ _-])?part[ _-]?\d+"
+    "|images?|imgs?|masks?|annotations?|ground_?truth"
+)
 
 
 class Parts(NamedTuple):

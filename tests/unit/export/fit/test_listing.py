@@ -145,6 +145,8 @@ def outcome(path) -> tuple[Labelled, ...] | str:
         (["train/cat.0.jpg", "test1/1.jpg"], "{}: test1, train are names of parts of a data set, not of labels"),
         (["seg_train/sea/a.jpg", "seg_test/sea/b.jpg", "seg_pred/c.jpg"], "are names of parts of a data set"),
         (["trainA/a.jpg", "trainB/b.jpg"], "are names of parts of a data set"),  # CycleGAN's
+        (["HAM_part_1/a.jpg", "HAM_part_2/b.jpg"], "are names of parts of a data set"),
+        (["images/a.jpg", "masks/a.png"], "are names of parts of a data set"),
         (["a/b/cat/a.jpg", "a/b/dog/a.jpg"], "If cat, dog in {0}/a/b are the labels, give {0}/a/b"),
         (["train/all/cat/a.jpg", "train/all/dog/a.jpg", "val/all/cat/b.jpg"], "the only label in {}/train is all, and"),
     ],
