@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Any
 
 from PIL import Image
 
@@ -11,6 +12,7 @@ from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.messages import Answer, pack_answer
 from app.images.preprocess import ImageSpec, Prepared, preprocess
+from app.images.resize import fast, reduced
 
 THUMBNAIL_QUALITY = 85  # JPEG
 
@@ -22,6 +24,11 @@ class Preparer:
     limits: Limits
     spec: ImageSpec
     thumbnail_px: int  # the longest side of a thumbnail
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In the fork server, whose workers share what is loaded before they start."""
+        vars(self).update(state)
+        fast()
 
     def __call__(self, data: bytes, claimed_pixels: int, thumbnail: bool) -> bytes:
         answer: Answer
@@ -56,5 +63,5 @@ def thumbnail_of(image: Image.Image, longest: int) -> bytes:
     """
     out = BytesIO()
     factor = math.ceil(max(image.size) / longest)
-    (image.reduce(factor) if factor > 1 else image).save(out, "JPEG", quality=THUMBNAIL_QUALITY)
+    (reduced(image, factor) if factor > 1 else image).save(out, "JPEG", quality=THUMBNAIL_QUALITY)
     return out.getvalue()
