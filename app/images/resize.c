@@ -1,8 +1,8 @@
 /* Pillow's resize of 8-bit RGB, bit for bit but of a crop alone, and its reduce. app/images/resize.py calls both.
 
-Pillow 13 (src/libImaging/Resample.c) weights whole pixels with integers of 22 fractional bits and rounds to 8 bits, first
-across and then down, or the other way round where the height shrinks by more than twice as many pixels as the width. Here
-the same integers make the same sums, whose order does not matter. What is faster:
+Pillow 13 (src/libImaging/Resample.c) weights whole pixels with integers of 22 fractional bits and rounds to 8 bits,
+first across and then down, or the other way round where the height shrinks by more than twice as many pixels as the
+width. Here the same integers make the same sums, whose order does not matter. What is faster:
 
 - only the lines and columns that the crop needs are computed;
 - a pass always adds up whole lines, which compilers turn into vector instructions. The pass across turns the image for
@@ -246,20 +246,20 @@ INLINE void reduce(const uint8_t *in, int columns, int rows, int factor, uint16_
     }
 }
 
-/* Both for each kind of processor. Nothing in them computes with floats that a fused multiply-add would round otherwise. */
+/* Both for each kind of processor. Neither has sums of floats, which a fused multiply-add would round otherwise. */
 typedef int Resize(const uint32_t *, int, const Mix *, const Mix *, int, uint32_t *);
 typedef void Reduce(const uint8_t *, int, int, int, uint16_t *, uint32_t *, uint8_t *);
 typedef struct {
     Resize *resize;
     Reduce *reduce;
 } Kernels;
-#define KERNELS(name, target)                                                                                           \
-    target static int resize_##name(const uint32_t *in, int stride, const Mix *x, const Mix *y, int d, uint32_t *out) { \
-        return resize(in, stride, x, y, d, out);                                                                        \
-    }                                                                                                                   \
-    target static void reduce_##name(const uint8_t *in, int c, int r, int f, uint16_t *d, uint32_t *a, uint8_t *out) {  \
-        reduce(in, c, r, f, d, a, out);                                                                                 \
-    }                                                                                                                   \
+#define KERNELS(name, target)                                                                                         \
+    target static int resize_##name(const uint32_t *in, int n, const Mix *x, const Mix *y, int d, uint32_t *out) {    \
+        return resize(in, n, x, y, d, out);                                                                           \
+    }                                                                                                                 \
+    target static void reduce_##name(const uint8_t *in, int n, int m, int f, uint16_t *d, uint32_t *a, uint8_t *o) {  \
+        reduce(in, n, m, f, d, a, o);                                                                                 \
+    }                                                                                                                 \
     static const Kernels name = {resize_##name, reduce_##name};
 KERNELS(any_processor, )
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -269,24 +269,27 @@ KERNELS(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
 
 static Kernels kernels(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
+#define HAS __builtin_cpu_supports
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl")) return avx512;
-    if (__builtin_cpu_supports("avx2")) return avx2;
+    if (HAS("avx512f") && HAS("avx512bw") && HAS("avx512dq") && HAS("avx512vl")) return avx512;
+    if (HAS("avx2")) return avx2;
 #endif
     return any_processor;
 }
 
 /* Of the image, resized to `width` by `height`, the `columns` and `rows` from (left, top) on: three bytes a pixel. */
-int resized_crop(const struct ArrowArray *image, int in_columns, int in_rows, int width, int height, int left, int top, int columns,
-                 int rows, int filter, uint8_t *out) {
+int resized_crop(const struct ArrowArray *image, int in_columns, int in_rows, int width, int height, int left, int top,
+                 int columns, int rows, int filter, uint8_t *out) {
     const uint32_t *in = (const uint32_t *)pixels_of(image, in_columns, in_rows);
-    if (!in || width < 1 || height < 1 || width > MAX_SIDE || height > MAX_SIDE || filter < NEAREST || filter > HAMMING) return REFUSED;
-    if (left < 0 || top < 0 || columns < 1 || rows < 1 || left > width - columns || top > height - rows) return REFUSED;
+    if (!in || width < 1 || height < 1 || width > MAX_SIDE || height > MAX_SIDE) return REFUSED;
+    if (left < 0 || top < 0 || columns < 1 || rows < 1) return REFUSED;
+    if (left > width - columns || top > height - rows || filter < NEAREST || filter > HAMMING) return REFUSED;
     Mix x = {0}, y = {0};
     uint32_t *pixels = room(rows, columns, sizeof *pixels);
+    int done = pixels && mixed(&x, in_columns, width, left, columns, filter);
+    done = done && mixed(&y, in_rows, height, top, rows, filter);
     int down_first = in_rows > height && in_rows - height > 2 * (in_columns - width);
-    int done = pixels && mixed(&x, in_columns, width, left, columns, filter) && mixed(&y, in_rows, height, top, rows, filter) &&
-               kernels().resize(in, in_columns, &x, &y, down_first, pixels);
+    done = done && kernels().resize(in, in_columns, &x, &y, down_first, pixels);
     for (size_t i = 0; done && i < (size_t)columns * rows; i++) memcpy(out + 3 * i, pixels + i, 3);
     free(pixels);
     forget(&x);
