@@ -6,7 +6,6 @@ the crop alone; it takes 32-bit floats, so the pixels differ.
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -15,22 +14,17 @@ import numpy as np
 from PIL import Image
 from tqdm import tqdm
 
-from app.images.colors import upright_rgb
-from app.images.decode import Limits, opened
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import geometry, preprocess
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.raw import of_bundle
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.rounds import in_turn
+from lab.benchmarks.stages import LIMITS, SPEC, THUMBNAIL_PX, cpu_ms, decoded
 from tests.catalogue.case import encode
 from tests.support.pictures import jpeg
-from tests.support.specs import spec_of
 
 SIZES = ((224, 224), (500, 334), (1280, 853), (4000, 3000))
-SPEC = spec_of((224, 224), (256, 256))
-LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
-THUMBNAIL_PX = 640
 PREPARER = Preparer(limits=LIMITS, spec=SPEC, thumbnail_px=THUMBNAIL_PX)
 ROUNDS = 15
 
@@ -69,18 +63,6 @@ def row(data: bytes, model: Callable[[], object]) -> Row:
         "the crop alone, ms": round(median["crop"], 2),
         "numbers that differ then": f"{np.mean(crop_alone(image) != exact):.2%}",
     }
-
-
-def cpu_ms(work: Callable[[], object]) -> float:
-    """CPU time of this process for one call."""
-    start = time.process_time()
-    work()
-    return 1000 * (time.process_time() - start)
-
-
-def decoded(data: bytes) -> Image.Image:
-    with opened(data, LIMITS) as (image, _):
-        return upright_rgb(image)
 
 
 def crop_alone(image: Image.Image) -> np.ndarray:
