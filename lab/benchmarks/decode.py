@@ -1,7 +1,7 @@
 """What resize.c and the memory of the processes that decode save: Pillow's way and the service's, in turns.
 
 Each way is a process that decodes, as the service starts it. Pillow's has neither the library nor the settings of
-memory that are for it and for large images. Of the rounds the least counts: neighbours only ever add to CPU time.
+memory that are for it and for large images. Of the calls the least counts: neighbours only ever add to CPU time.
 """
 
 import json
@@ -23,7 +23,7 @@ from tests.support.pictures import jpeg
 SIZES = ((500, 334), (1280, 853), (4000, 3000))
 FILTERS = ("bicubic", "bilinear")
 OF_MEMORY = ("GLIBC_TUNABLES", "PILLOW_BLOCK_SIZE")
-ROUNDS = 20
+ROUNDS = 12
 
 Times = dict[str, Any]  # what `Stages` answers
 

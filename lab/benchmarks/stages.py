@@ -5,7 +5,6 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from PIL import Image
@@ -20,6 +19,7 @@ from tests.support.specs import spec_of
 SPEC = spec_of((224, 224), (256, 256))
 LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
 THUMBNAIL_PX = 640
+CALLS = 3  # one after the other, as in a process that is busy
 
 
 @dataclass(frozen=True)
@@ -38,13 +38,12 @@ class Stages:
 
     def __call__(self, data: bytes, claimed_pixels: int, thumbnail: bool) -> bytes:
         spec = replace(SPEC, interpolation=self.interpolation)
-        cost = partial(cpu_ms, clock=time.thread_time)  # that of the process is coarse while its limit is set
-        labels = cost(lambda: preprocess(decoded(data), spec))
+        labels = least(lambda: preprocess(decoded(data), spec))
         image = decoded(data)
         times = {
             "labels": labels,
-            "resize": cost(lambda: preprocess(image, spec)),
-            "thumbnail": cost(lambda: thumbnail_of(image, THUMBNAIL_PX)),
+            "resize": least(lambda: preprocess(image, spec)),
+            "thumbnail": least(lambda: thumbnail_of(image, THUMBNAIL_PX)),
             "pixels": hashlib.sha256(preprocess(image, spec)[0].tobytes()).hexdigest(),
         }
         return json.dumps(times).encode()
@@ -55,6 +54,11 @@ def cpu_ms(work: Callable[[], object], clock: Callable[[], float] = time.process
     start = clock()
     work()
     return 1000 * (clock() - start)
+
+
+def least(work: Callable[[], object]) -> float:
+    """CPU time of this thread for one call: that of the process is coarse while its limit is set."""
+    return min(cpu_ms(work, time.thread_time) for _ in range(CALLS))
 
 
 def decoded(data: bytes) -> Image.Image:
