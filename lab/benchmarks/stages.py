@@ -4,7 +4,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from PIL import Image
@@ -37,7 +37,7 @@ class Stages:
         resize.fast()
 
     def __call__(self, data: bytes, claimed_pixels: int, thumbnail: bool) -> bytes:
-        spec = replace(SPEC, interpolation=self.interpolation)
+        spec = spec_of((224, 224), (256, 256), interpolation=self.interpolation)
         labels = least(lambda: preprocess(decoded(data), spec))
         image = decoded(data)
         times = {
