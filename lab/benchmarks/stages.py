@@ -1,10 +1,15 @@
-"""The stages of decoding an image, and their CPU time. Imports little: it runs in processes that decode, too."""
+"""The stages of decoding an image, and their CPU time. Imports little: it is run with the memory of a decoder, too.
+
+`python -m lab.benchmarks.stages resize.c`, or `Pillow`, which then resizes alone: answers each line of standard input,
+a filter and a file, with a line of JSON.
+"""
 
 import hashlib
 import json
+import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from PIL import Image
@@ -20,47 +25,41 @@ SPEC = spec_of((224, 224), (256, 256))
 LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
 THUMBNAIL_PX = 640
 CALLS = 3  # one after the other, as in a process that is busy
+PILLOW = "Pillow"
 
 
-@dataclass(frozen=True)
-class Stages:
-    """The work of a process that decodes. It answers with the CPU ms of each stage, and the hash of the pixels."""
-
-    library: bool  # whether resize.c is used
-    interpolation: str
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """In the fork server."""
-        vars(self).update(state)
-        if not self.library:
-            resize.__dict__["fast"] = lambda: None
-        resize.fast()
-
-    def __call__(self, data: bytes, claimed_pixels: int, thumbnail: bool) -> bytes:
-        spec = spec_of((224, 224), (256, 256), interpolation=self.interpolation)
-        labels = least(lambda: preprocess(decoded(data), spec))
-        image = decoded(data)
-        times = {
-            "labels": labels,
-            "resize": least(lambda: preprocess(image, spec)),
-            "thumbnail": least(lambda: thumbnail_of(image, THUMBNAIL_PX)),
-            "pixels": hashlib.sha256(preprocess(image, spec)[0].tobytes()).hexdigest(),
-        }
-        return json.dumps(times).encode()
-
-
-def cpu_ms(work: Callable[[], object], clock: Callable[[], float] = time.process_time) -> float:
-    """CPU time of this process, or by another clock, for one call."""
-    start = clock()
-    work()
-    return 1000 * (clock() - start)
+def stages(data: bytes, interpolation: str) -> dict[str, Any]:
+    """CPU ms of each stage, and the hash of the pixels."""
+    spec = spec_of((224, 224), (256, 256), interpolation=interpolation)
+    labels = least(lambda: preprocess(decoded(data), spec))
+    image = decoded(data)
+    return {
+        "labels": labels,
+        "resize": least(lambda: preprocess(image, spec)),
+        "thumbnail": least(lambda: thumbnail_of(image, THUMBNAIL_PX)),
+        "pixels": hashlib.sha256(preprocess(image, spec)[0].tobytes()).hexdigest(),
+    }
 
 
 def least(work: Callable[[], object]) -> float:
-    """CPU time of this thread for one call: that of the process is coarse while its limit is set."""
-    return min(cpu_ms(work, time.thread_time) for _ in range(CALLS))
+    return min(cpu_ms(work) for _ in range(CALLS))
+
+
+def cpu_ms(work: Callable[[], object]) -> float:
+    """CPU time of this process for one call."""
+    start = time.process_time()
+    work()
+    return 1000 * (time.process_time() - start)
 
 
 def decoded(data: bytes) -> Image.Image:
     with opened(data, LIMITS) as (image, _):
         return upright_rgb(image)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == [PILLOW]:
+        resize.__dict__["fast"] = lambda: None
+    for line in sys.stdin:
+        name, _, file = line.rstrip("\n").partition(" ")
+        print(json.dumps(stages(Path(file).read_bytes(), name)), flush=True)
