@@ -11,6 +11,12 @@
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 ARG DEVICE=cpu
 
+FROM ${PYTHON_IMAGE} AS compiled
+RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
+WORKDIR /srv
+COPY app/images/compiler.py app/images/resize.c app/images/
+RUN python3 -m app.images.compiler
+
 FROM ${PYTHON_IMAGE} AS packages
 ARG DEVICE
 COPY docker/requirements-${DEVICE}.lock /requirements.lock
@@ -30,6 +36,7 @@ RUN cd /venv/lib/python3*/site-packages \
     fi \
  && find . -type d -name tests -prune -exec rm -r {} +
 COPY app /srv/app
+COPY --from=compiled /srv/app/images/*.so /srv/app/images/
 RUN rm -r /srv/app/demo \
  && chmod -R a+rX /srv \
  && /venv/bin/python -m compileall -q --invalidation-mode unchecked-hash /venv /srv

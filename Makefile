@@ -14,7 +14,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 .DELETE_ON_ERROR:  # of an environment that is half installed
 TARGETS := help serve setup export fit test test-page test-deploy quick lint check format batch bench bench-servers faults catalogue fuzz loadgen wire schema \
 	overload rolling soak parity study real image lock demo
-.PHONY: $(TARGETS)
+.PHONY: $(TARGETS) compiled
 
 # Nothing that is given is ignored in silence: neither a variable of the command line nor a word after a target.
 GIVEN := $(strip $(foreach name,$(.VARIABLES),$(if $(filter command,$(firstword $(origin $(name)))),$(name))))
@@ -141,22 +141,25 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet "pip>=25.1"
 
-$(VENV)/.serve: pyproject.toml constraints.txt | $(BIN)/python
+compiled: | $(BIN)/python  # each time, which takes a twentieth of a second: the source may be another
+	@$(BIN)/python -m app.images.compiler
+
+$(VENV)/.serve: pyproject.toml constraints.txt | compiled
 	@echo "Installing what serving needs into $(VENV), 650 MB: a minute or more, once"
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group serve
 	touch $@
 
-$(VENV)/.cuda: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.cuda: pyproject.toml constraints.txt | compiled
 	@echo "Installing what serving on a GPU needs into $(VENV), 2.9 GB with the libraries of CUDA: minutes, once"
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group cuda
 	touch $@
 
-$(VENV)/.export: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.export: pyproject.toml constraints.txt | compiled
 	@echo "Installing PyTorch and what else an export needs into $(VENV): minutes, once"
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group export --group zero-shot
 	touch $@ $(VENV)/.serve
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.dev: pyproject.toml constraints.txt | compiled
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve $(VENV)/.export
 

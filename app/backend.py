@@ -12,6 +12,7 @@ from functools import partial
 from app.bundle import load_bundle
 from app.errors import CannotStart
 from app.images.preprocessor import open_preprocessor
+from app.images.resize import fast
 from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.familiarity import NO_IMAGES, open_familiarity
@@ -47,6 +48,7 @@ class Backend:
         self.metrics.cpu.others = lambda: self.preprocessor.pool.processes().all
         opening = partial(open_model, settings=settings, bundle=self.bundle)
         log.info("starting the processes that decode images")
+        fast()  # this process has a log, and they have none
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.preprocessor.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)

@@ -5,6 +5,7 @@ JSON to what it says.
 import math
 from dataclasses import dataclass
 from io import BytesIO
+from typing import Any
 
 from PIL import Image
 
@@ -14,6 +15,7 @@ from app.images.decode import Limits, opened
 from app.images.json_body import read_json
 from app.images.messages import Answer, pack_answer
 from app.images.preprocess import ImageSpec, PreprocessedImage, preprocess
+from app.images.resize import fast, reduced
 from app.machine import give_back_memory
 
 IMAGE, IMAGE_AND_THUMBNAIL, JSON = range(3)  # what a worker is asked for
@@ -28,6 +30,11 @@ class Preparer:
     limits: Limits
     spec: ImageSpec
     thumbnail_px: int  # the longest side of a thumbnail
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """In the fork server, whose workers share what is loaded before they start."""
+        vars(self).update(state)
+        fast()
 
     def __call__(self, asked: int, data: bytes, claimed_pixels: int) -> bytes:
         answer: Answer
@@ -68,5 +75,5 @@ def thumbnail_of(image: Image.Image, longest: int) -> bytes:
     """
     out = BytesIO()
     factor = math.ceil(max(image.size) / longest)
-    (image.reduce(factor) if factor > 1 else image).save(out, "JPEG", quality=THUMBNAIL_QUALITY)
+    (reduced(image, factor) if factor > 1 else image).save(out, "JPEG", quality=THUMBNAIL_QUALITY)
     return out.getvalue()

@@ -13,6 +13,8 @@ import numpy.typing as npt
 from annotated_types import Interval
 from PIL import Image
 
+from app.images.resize import resized_crop
+
 Side = Annotated[int, Interval(ge=1, le=16384)]
 Rest = Annotated[int, Interval(ge=0, le=16384)]
 CHECKED = {  # how pydantic reads these, which workers do without
@@ -108,20 +110,22 @@ def preprocess(image: Image.Image, spec: ImageSpec) -> tuple[npt.NDArray[np.uint
     """The network's input, uint8 (height, width, 3), and where it lies in `image`."""
     resized, (left, top), box = geometry(image.size, spec)
     rows, columns = spec.size
-    if image.size != resized:
-        image = _resize(image, resized, spec)
-    pixels = np.asarray(image)
+    if image.size == resized:
+        pixels = np.asarray(image)
+    elif spec.interpolation == "bilinear_sampled":
+        pixels = _sampled(image, resized)
+    else:
+        resampling = Image.Resampling[spec.interpolation.upper()]
+        return resized_crop(image, resized, (left, top), (columns, rows), resampling), box
     if pixels.shape[:2] != (rows, columns):  # a copy, because a slice would keep the whole image in memory
         pixels = pixels[top : top + rows, left : left + columns].copy()
     return pixels, box
 
 
-def _resize(image: Image.Image, size: tuple[int, int], spec: ImageSpec) -> Image.Image:
-    if spec.interpolation != "bilinear_sampled":
-        return image.resize(size, Image.Resampling[spec.interpolation.upper()])
+def _sampled(image: Image.Image, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
     pixels = np.asarray(image)
     across = _mixed(pixels.transpose(1, 0, 2), size[0]).transpose(1, 0, 2)
-    return Image.fromarray(np.rint(_mixed(across, size[1])).astype(np.uint8))
+    return np.rint(_mixed(across, size[1])).astype(np.uint8)
 
 
 def _mixed(lines: npt.NDArray[Any], count: int) -> npt.NDArray[np.float32]:

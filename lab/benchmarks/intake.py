@@ -5,30 +5,23 @@ The model of the share is ViT-S/16 in fp32 on one thread, for labels.
 
 import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from PIL import Image
 from tqdm import tqdm
 
-from app.images.colors import upright_rgb
-from app.images.decode import Limits, opened
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import preprocess
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.raw import of_bundle
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.rounds import in_turn
+from lab.benchmarks.stages import LIMITS, SPEC, THUMBNAIL_PX, cpu_ms, decoded
 from tests.catalogue.case import encode
 from tests.support.pictures import jpeg
-from tests.support.specs import spec_of
 
 SIZES = ((224, 224), (500, 334), (1280, 853), (4000, 3000))
-SPEC = spec_of((224, 224), (256, 256))
-LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
-THUMBNAIL_PX = 640
 PREPARER = Preparer(limits=LIMITS, spec=SPEC, thumbnail_px=THUMBNAIL_PX)
 ROUNDS = 15
 
@@ -63,15 +56,3 @@ def row(data: bytes, model: Callable[[], object]) -> Row:
         "labels and maps": round(1000 / median["maps"]),
         "share of decoding and model": f"{median['labels'] / (median['labels'] + median['model']):.0%}",
     }
-
-
-def cpu_ms(work: Callable[[], object]) -> float:
-    """CPU time of this process for one call."""
-    start = time.process_time()
-    work()
-    return 1000 * (time.process_time() - start)
-
-
-def decoded(data: bytes) -> Image.Image:
-    with opened(data, LIMITS) as (image, _):
-        return upright_rgb(image)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from lab.benchmarks.intake import PREPARER, cpu_ms, decoded
+from lab.benchmarks.intake import PREPARER
 from lab.benchmarks.record import Row, Rows
+from lab.benchmarks.stages import cpu_ms, decoded
 from lab.real.data import Data
 
 SIZES = (2, 6, 12, 30)  # megapixels, at most
