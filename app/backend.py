@@ -1,6 +1,6 @@
 """What decodes images and runs the model: two things that take seconds to start, and start side by side.
 
-Nothing of HTTP is imported here, so a server can import FastAPI, which takes another second, meanwhile.
+Nothing of HTTP is imported here, so a server can import FastAPI meanwhile.
 """
 
 import asyncio

@@ -27,8 +27,6 @@ from app.settings import Settings
 
 T = TypeVar("T")
 
-ENDLESS_S = 1e9  # nobody waits for an answer, so a large image may wait for any number of others
-
 
 class BatchFailed(RuntimeError):
     """No image can be classified here any more, or at the moment. Nothing is wrong with the images: start another
@@ -48,7 +46,7 @@ class BatchClassifier:
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
         for evidence that this model does not have.
         """
-        settings = Settings(bundle=Path(bundle), store_max_bytes=0, max_queue_wait_s=ENDLESS_S)
+        settings = Settings(bundle=Path(bundle))
         self._top_k = top_k
         self._least_familiarity = settings.least_familiarity if settings.unfamiliar == "refuse" else 0.0
         self._backend = Backend(settings=settings)

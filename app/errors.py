@@ -87,15 +87,15 @@ class UnknownPicture(ServiceError):
         super().__init__(f"The pictures of this model are: {', '.join(known) or 'none'}.")
 
 
+class SlowRequest(ServiceError):
+    status, kind, title = HTTPStatus.REQUEST_TIMEOUT, "slow-request", "The request did not arrive in time"
+
+
 class NoClasses(ServiceError):
     status, kind, title = HTTPStatus.CONFLICT, "no-classes", "The model has no classes"
     detail = (
         "This model has no head, so it has no labels. POST /embed returns embeddings, and maps with attention=true."
     )
-
-
-class SlowRequest(ServiceError):
-    status, kind, title = HTTPStatus.REQUEST_TIMEOUT, "slow-request", "The request did not arrive in time"
 
 
 class BodyTooLarge(ServiceError):

@@ -120,7 +120,7 @@ def _groups(controller: str) -> Iterator[Path]:
 def allow_open_files(wanted: int) -> int:
     """Raise the limit of open files to `wanted`, or as far as the system allows, and return what there is then.
 
-    The usual default of 1024 is often less than the number of connections that the settings allow.
+    The usual default of 1024 is less than the number of connections that a server takes.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

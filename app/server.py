@@ -77,7 +77,7 @@ def load(flags: Sequence[str] = ()) -> "tuple[FastAPI, Settings, list[socket.soc
             backend = Backend(settings=settings)
             undone.callback(backend.stop)
             log.info("loading the web framework")
-            from app.main import create_app  # with FastAPI it takes half a second, in which the model loads
+            from app.main import create_app  # with FastAPI, while the model loads
 
             app = create_app(settings, backend=backend, keys=keys)
             undone.pop_all()

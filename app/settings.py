@@ -68,7 +68,7 @@ class Settings(BaseSettings):
     max_queue_wait_s: PositiveFloat = 5.0
     """Longest predicted wait in seconds; requests that would wait longer get 503"""
     max_images_per_request: PositiveInt = 16
-    """Largest number of images in one multipart request"""
+    """Largest number of images in one request"""
     max_upload_bytes: PositiveInt = 32 * 2**20
     """Largest body of one request, in bytes"""
     keep_alive_s: PositiveInt = 75

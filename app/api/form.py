@@ -43,8 +43,11 @@ async def read_form(request: Request, *, parameters: Collection[str], max_images
     )
     try:
         await parser.parse()
-    except MultiPartException as error:
-        raise MalformedRequest(f"The form cannot be read: {error.message}") from None
+    except MultiPartException:
+        raise MalformedRequest(
+            f"The form is broken, or has more than {max_images} images, {MAX_FIELDS} fields besides them, or "
+            f"{MAX_FIELD_BYTES:,} bytes in a field."
+        ) from None
     finally:
         for file in parser._files_to_close_on_error:  # Starlette leaves that of a part that is cut off open
             file.close()

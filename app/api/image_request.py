@@ -152,7 +152,7 @@ class ImageRequest:
     async def _log_entry(self, image: Image, outcome: Outcome) -> dict[str, object]:
         """Enough to recognise an image, and nothing of its content."""
         size = len(image) if isinstance(image, Upload) else image.nbytes
-        checksum = image.sha256 if isinstance(image, Upload) else hashlib.sha256(image.data).digest
+        checksum = image.sha256 if isinstance(image, Upload) else lambda: hashlib.sha256(image.data).digest()
         if size <= MAX_HASHED_ON_LOOP_BYTES:
             digest = checksum()
         else:

@@ -38,7 +38,7 @@ T = TypeVar("T")
 class Services:
     settings: Settings
     lifecycle: Lifecycle
-    admission: Admission  # of images, but for large ones while they are decoded
+    admission: Admission
     bundle: Bundle
     model: Model
     classifier: Classifier

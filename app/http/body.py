@@ -75,7 +75,7 @@ class Body:
         self._received += size
         self._limits.bytes_in_work += size
         self._limits.check(self._received)
-        if not message.get("more_body", False):
+        if message["type"] == "http.request" and not message.get("more_body", False):
             self._finished = True
             self._state.stages.add("receive", self._state.stages.began, time.perf_counter())
         return message

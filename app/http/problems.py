@@ -19,7 +19,7 @@ from app.telemetry.request_state import RequestState
 
 PROBLEM_TYPE = "application/problem+json"
 UNANSWERED = 499  # nginx's status for a client that left before the answer
-EVERYWHERE = (401, 431, 500, 503)  # statuses of the guard and the protocol below it, whatever the path
+EVERYWHERE = (401, 422, 431, 500, 503)  # statuses of the guard and the protocol below it, whatever the path
 MEANINGS = {
     400: "The request cannot be understood",
     401: "The request needs an API key, where the server has keys",
@@ -37,9 +37,9 @@ EXAMPLE: JsonDict = {
     "type": f"{NAMESPACE}unusable-image",
     "title": "The image cannot be used",
     "status": 422,
-    "detail": "The image cannot be decoded.",
+    "detail": "This looks like JPEG but cannot be decoded.",
     "instance": "urn:request:6b0f6e9e8f5d4b0c",
-    "error": "The image cannot be decoded.",
+    "error": "This looks like JPEG but cannot be decoded.",
 }
 
 

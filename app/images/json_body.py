@@ -1,4 +1,5 @@
-"""JSON of a client, read where it can do no harm: in a worker, which answers its small part and its large values.
+"""JSON of a client, read where it can do no harm: in a worker, which answers its small part and its large values. The
+service reads JSON of a few KiB itself.
 
 Large are strings of base64, for images, and lists of bytes as numbers, for pixels. Null takes their place in the
 document, and the way to it stands beside the document: so nothing in a document can be taken for one of them.

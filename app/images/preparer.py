@@ -46,7 +46,10 @@ class Preparer:
             answer = error.with_traceback(None)  # a traceback keeps the upload until garbage is collected
             answer.__context__ = None
         except MemoryError:
-            answer = UnusableImage("Decoding this image takes too much memory.")
+            kind, what = (
+                (MalformedRequest, "Reading this JSON") if asked == JSON else (UnusableImage, "Decoding this image")
+            )
+            answer = kind(f"{what} takes too much memory.")
         finally:
             if asked == JSON:  # what is left of it lies between what stays; images need the same blocks again and again
                 give_back_memory()

@@ -25,7 +25,7 @@ from app.settings import Settings
 T = TypeVar("T")
 
 MIN_WORKERS = 2  # one for large images, one for small
-MEMORY_SHARES = 4  # of the memory small images take one at most, and large images another
+MEMORY_SHARES = 4  # of the memory decoders take one at most with small images, and one with large images
 BYTES_PER_PIXEL = 12  # of an image that is being decoded: as decoded, as turned or converted, and what is made of it
 MAX_JSON_HERE_BYTES = 2**12  # of JSON that this process reads itself: it takes a tenth of a millisecond
 TRIES = 3  # each in another process: one that crashes may have been ended from outside

@@ -73,8 +73,10 @@ class Runner:
     def check(self) -> None:
         """Fail the service if a run under way will not end, now that it has taken CHECK_S more."""
         for batch in self.batcher.running:
-            batch.left_s -= CHECK_S
-            if batch.left_s < 0:
+            left_s = batch.left_s
+            if math.isfinite(left_s):  # else its thread may give it a limit meanwhile, which would be lost
+                batch.left_s = left_s - CHECK_S
+            if left_s < CHECK_S:
                 self.fail(HUNG)
 
     def fail(self, reason: str) -> None:

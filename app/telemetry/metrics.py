@@ -58,7 +58,7 @@ class Metrics:
         self._problems = counter("vit_problems", "Requests answered with a problem", ["kind"])
         self._problems.labels(Overloaded.kind)
         self._key_requests = counter("vit_key_requests", "Requests that brought a key, by its name", ["key"])
-        # classified, embedded, abandoned, or the kind of the problem
+        # classified, embedded, explained, abandoned, or the kind of the problem
         self.images = counter("vit_images", "Images by outcome", ["outcome"])
         for outcome in ("classified", "embedded", UnusableImage.kind, UnsupportedType.kind):
             self.images.labels(outcome)

@@ -17,7 +17,7 @@ from app.api.render import Format, draw_unless_known, drawn, npy, preferred_form
 from app.api.results import MapsId, ModelName
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.drawing.colors import Scale, limits
+from app.drawing.colors import Limits, Scale, limits
 from app.drawing.heatmap import Style, draw
 from app.errors import ServiceError
 from app.http.problems import problems
@@ -141,10 +141,13 @@ def _renderer(
     kind: Format, shown: AttentionMap, image: PreprocessedImage, style: Style, scale: Scale, about: dict[str, Any]
 ) -> Callable[[], bytes]:
     """What draws a map, or writes its numbers; JSON has `about` too."""
-    ends = limits(shown.values, shown.siblings, scale, signed=shown.signed)
+
+    def ends() -> Limits:
+        return limits(shown.values, shown.siblings, scale, signed=shown.signed)
 
     def as_json() -> bytes:
         values, (rows, columns) = shown.values, shown.values.shape
+        colors = ends()
         answer = AttentionResponse(
             **about,
             **shown.chosen.model_dump(),
@@ -153,8 +156,8 @@ def _renderer(
             min=float(values.min()),
             max=float(values.max()),
             scale=scale,
-            limits=ends,
-            beyond=ends.beyond(values),
+            limits=colors,
+            beyond=colors.beyond(values),
             sum=float(values.sum(dtype=np.float64)),
             class_token_mass=shown.masses["class"],
             distillation_mass=shown.masses["distillation"],
@@ -166,7 +169,7 @@ def _renderer(
         return answer.model_dump_json(exclude_none=True).encode()
 
     renderers: dict[Format, Callable[[], bytes]] = {
-        "png": partial(draw, shown.values, image, style, ends),
+        "png": lambda: draw(shown.values, image, style, ends()),
         "json": as_json,
         "npy": partial(npy, shown.values),
     }

@@ -10,7 +10,7 @@ from app.api.render import Format, draw_unless_known, npy, representations
 from app.api.results import ImageAnswer
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.drawing.colors import Colormap, Scale, limits
+from app.drawing.colors import Colormap, Limits, Scale, limits
 from app.drawing.heatmap import Interpolation, Style
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
@@ -69,9 +69,12 @@ async def wall(
     async def render(kind: Format) -> Callable[[], bytes]:
         maps = every_head(await services.maps(id, kept, request), services.bundle.manifest)
         layers, heads, rows, columns = maps.shape
-        ends = limits(maps, maps, scale, signed=False)
+
+        def ends() -> Limits:
+            return limits(maps, maps, scale, signed=False)
 
         def as_json() -> bytes:
+            colors = ends()
             sheet = lay_out(layers, heads, (rows, columns))
             answer = WallResponse(
                 id=id,
@@ -82,14 +85,14 @@ async def wall(
                 min=float(maps.min()),
                 max=float(maps.max()),
                 scale=scale,
-                limits=ends,
-                beyond=ends.beyond(maps),
+                limits=colors,
+                beyond=colors.beyond(maps),
                 **sheet._asdict(),
             )
             return answer.model_dump_json().encode()
 
         renderers: dict[Format, Callable[[], bytes]] = {
-            "png": partial(draw_wall, maps, kept.image, style, ends),
+            "png": lambda: draw_wall(maps, kept.image, style, ends()),
             "json": as_json,
             "npy": partial(npy, maps),
         }
