@@ -168,11 +168,11 @@ def test_images_in_json_are_base64(content_type):
         (field(b"star.jpg") + END, "has 0 images"),
         (END, "has 0 images"),
         (part(b"", 'name="a"; filename=""') + END, "has 0 images"),
-        (part(b"", 'name="a"; filename=""') * (MAX_FIELDS + 4) + END, "Too many files"),
-        (part(b"x", "x=y") + END, '"name" must be provided'),
+        (part(b"", 'name="a"; filename=""') * (MAX_FIELDS + 4) + END, "more than 3 images"),
+        (part(b"x", "x=y") + END, "is broken"),
         (file(b"x") * 4 + END, "has 4 images: send from 1 to 3"),
-        (file(b"x") + field(b"") * (MAX_FIELDS + 1) + END, "Too many fields"),
-        (file(b"x") + field(b"x " * MAX_FIELD_BYTES) + END, "maximum size of 64KB"),
+        (file(b"x") + field(b"") * (MAX_FIELDS + 1) + END, "16 fields besides them"),
+        (file(b"x") + field(b"x " * MAX_FIELD_BYTES) + END, "65,536 bytes in a field"),
     ],
 )
 def test_a_form_with_no_file_or_too_many_is_refused(body, said):
@@ -222,7 +222,7 @@ def test_names_are_utf8_whatever_the_form_says(monkeypatch, charset):
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_form_is_refused(name):
     body, content_type = BROKEN[name]
-    with pytest.raises(MalformedRequest, match=r"The form (cannot be read|ends before)"):
+    with pytest.raises(MalformedRequest, match=r"The form (is broken|ends before)"):
         read(body, content_type=content_type)
 
 
