@@ -214,6 +214,7 @@ BROKEN = {
     "multipart in multipart": (b"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c--\r\n" + END, FORM),
     "a part with nine fields": (b"--b\r\n" + b"X: y\r\n" * 9 + ONE[5:], FORM),
     "a part with a field of 5 KiB": (b"--b\r\nX: " + b"y" * 5000 + b"\r\n" + ONE[5:], FORM),
+    "a part with 65 parameters": (part(b"x", 'name="x"' + ";" * 64) + ONE, FORM),
     "not a form": (b"not a form", FORM),
 }
 
