@@ -17,6 +17,7 @@ from app.images.upload import Upload
 
 MAX_FIELDS = 16  # parts of a form that are not files; and as many of a browser's form in which no file was chosen
 MAX_FIELD_BYTES = 64 * 1024
+MAX_PARAMETERS = 64  # of a Content-Disposition: each costs its parser time
 STEP_BYTES = 2**14
 _IMAGE = re.compile(rb"image/|application/octet-stream", re.IGNORECASE)
 _EXTENDED_NAME = re.compile(rb";\s*filename\*\s*=\s*UTF-8'[\w-]*'([^\s;]+)", re.IGNORECASE)  # RFC 8187
@@ -78,6 +79,8 @@ class _FormParser(MultiPartParser):
     def on_headers_finished(self) -> None:
         part = self._current_part
         disposition = part.content_disposition or b""
+        if disposition.count(b";") > MAX_PARAMETERS:
+            raise MultiPartException(f"A Content-Disposition has more than {MAX_PARAMETERS} parameters.")
         options = parse_options_header(disposition)[1]
         name = options.get(b"filename")
         if extended := _EXTENDED_NAME.search(disposition):  # it goes before the other (RFC 6266, 4.3)

@@ -90,11 +90,16 @@ class ImageRequest:
         return upload
 
     async def read_json(self, upload: Upload) -> Any:
-        """As `Preprocessor.read_json`. Raises ClientDisconnect and DeadlineExceeded too."""
-        reading = self.services.classifier.preprocessor.read_json(upload)
+        """As `Preprocessor.read_json`. It is admitted as an image, because it waits for a decoder like one.
+
+        Raises ClientDisconnect, DeadlineExceeded, and what admission raises.
+        """
+        deadline = RequestState.of(self.request.scope).deadline
         try:
-            async with asyncio.timeout(RequestState.of(self.request.scope).deadline - time.monotonic()):
-                return await cancel_on_disconnect(self.request, reading)
+            with self.services.admission.admit(1, deadline=deadline):
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    reading = self.services.classifier.preprocessor.read_json(upload)
+                    return await cancel_on_disconnect(self.request, reading)
         except TimeoutError:
             raise DeadlineExceeded from None
 

@@ -109,10 +109,10 @@ def _serve(connection: socket.socket, work: Work, *, max_pixels: int, fork_serve
     connection.sendall(READY)
     while len(header := connection.recv(REQUEST.size, socket.MSG_WAITALL)) == REQUEST.size:  # less: it is closed
         question, data_bytes, pixels = REQUEST.unpack(header)
+        _limit_address_space(before + data_bytes + _memory_bytes(pixels))
         data = connection.recv(data_bytes, socket.MSG_WAITALL)  # Pillow reads these bytes, without a copy
         if len(data) < data_bytes:
             return
-        _limit_address_space(before + _memory_bytes(pixels))
         signal.setitimer(signal.ITIMER_PROF, CPU_S + CPU_S_PER_PIXEL * pixels)
         answer = work(question, data, pixels)
         signal.setitimer(signal.ITIMER_PROF, 0)

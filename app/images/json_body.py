@@ -115,7 +115,11 @@ def _set_aside(document: list[Any]) -> list[Large]:
             if isinstance(value, str) and len(value) >= LARGE_BYTES:
                 large.append((there, (), image_in_base64(value)))
                 holder[key] = None
-            elif isinstance(value, list) and (numbers := bytes_in_numbers(value)) is not None:
+            elif (  # a list in a list was tried with it
+                isinstance(value, list)
+                and not (path and isinstance(holder, list))
+                and (numbers := bytes_in_numbers(value)) is not None
+            ):
                 if numbers.size >= LARGE_BYTES:
                     large.append((there, numbers.shape, numbers.tobytes()))
                     holder[key] = None

@@ -28,8 +28,8 @@ class GarbledAnswer(Exception):
 
 
 def pack(facts: object, *values: Buffer) -> tuple[Buffer, ...]:
-    """The parts of the bytes, in their order."""
-    text = json.dumps(facts).encode()
+    """The parts of the bytes, in their order. Raises ValueError for text with half of a surrogate pair."""
+    text = json.dumps(facts, ensure_ascii=False).encode()
     return _LENGTH.pack(len(text)), text, *values
 
 

@@ -27,7 +27,7 @@ def configure(format: Literal["text", "json"], level: str) -> None:
     handler = DroppingHandler(SimpleQueue())  # unlike Queue, a signal's handler may put into it too
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
-    for reader in ("opentelemetry.trace", "opentelemetry.baggage"):  # their warnings repeat fields of a request
+    for reader in ("opentelemetry.trace", "opentelemetry.baggage", "python_multipart"):  # warn of what clients send
         logging.getLogger(reader).setLevel(logging.ERROR)
     listener = QueueListener(handler.queue, logging.StreamHandler())
     listener.start()

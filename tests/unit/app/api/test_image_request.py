@@ -17,9 +17,11 @@ from starlette.requests import ClientDisconnect, Request
 
 from app.api.form import MAX_FIELD_BYTES, MAX_FIELDS
 from app.api.image_request import ImageRequest
-from app.errors import BodyTooLarge, DeadlineExceeded, InvalidParameter, MalformedRequest, UnsupportedType
+from app.errors import BodyTooLarge, DeadlineExceeded, InvalidParameter, MalformedRequest, Overloaded, UnsupportedType
+from app.http.admission import Admission
 from app.images.json_body import read_json, unpack_document
 from app.images.upload import Upload
+from app.lifecycle import Lifecycle
 from app.telemetry.request_state import RequestState
 
 FORM = "multipart/form-data; boundary=b"
@@ -46,8 +48,11 @@ def received(
     within_s: float = 60,
     then: Sequence[dict[str, Any]] = (),
     read: Callable[[Upload], Awaitable[Any]] = here,
+    images: int = 0,
 ) -> tuple[list[Upload], Parameters]:
-    """The images and the parameters of a body that arrives in these chunks, and ends so: 3 images at most."""
+    """The images and the parameters of a body that arrives in these chunks, and ends so: 3 images at most. Of 2 places
+    this many are taken by others.
+    """
     messages = iter([*({**LAST, "body": chunk, "more_body": True} for chunk in chunks), ends, *then])
 
     async def receive() -> dict[str, Any]:
@@ -63,7 +68,10 @@ def received(
     scope["route"] = SimpleNamespace(path="/classify")
     classifier = SimpleNamespace(preprocessor=SimpleNamespace(read_json=read))
     RequestState.of(scope).deadline = time.monotonic() + within_s
-    request = ImageRequest(Request(scope, receive), SimpleNamespace(classifier=classifier))
+    places = Admission(max_images=2, max_wait_s=60, image_s=0.1, lifecycle=Lifecycle())
+    places.images = images
+    services = SimpleNamespace(classifier=classifier, admission=places)
+    request = ImageRequest(Request(scope, receive), services)
     return asyncio.run(request.read(Parameters, max_images=3))
 
 
@@ -206,6 +214,7 @@ BROKEN = {
     "multipart in multipart": (b"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c--\r\n" + END, FORM),
     "a part with nine fields": (b"--b\r\n" + b"X: y\r\n" * 9 + ONE[5:], FORM),
     "a part with a field of 5 KiB": (b"--b\r\nX: " + b"y" * 5000 + b"\r\n" + ONE[5:], FORM),
+    "a part with 65 parameters": (part(b"x", 'name="x"' + ";" * 64) + ONE, FORM),
     "not a form": (b"not a form", FORM),
 }
 
@@ -330,3 +339,9 @@ def test_json_waits_for_a_decoder_no_longer_than_its_client_and_its_deadline():
         received(b"{}", content_type="application/json", within_s=0.01, read=never)
     with pytest.raises(ClientDisconnect):
         received(b"{}", content_type="application/json", read=never, then=[LEFT])
+
+
+def test_json_takes_a_place_while_it_waits_for_a_decoder():
+    assert len(uploads(b'{"inputs": "eA=="}', content_type="application/json", images=1)) == 1
+    with pytest.raises(Overloaded):
+        received(b'{"inputs": "eA=="}', content_type="application/json", images=2)

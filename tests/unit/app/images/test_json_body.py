@@ -76,6 +76,15 @@ def test_other_lists_are_no_bytes(numbers):
         assert bytes_in_numbers([1] * LARGE_BYTES + numbers) is None
 
 
+def test_numbers_in_lists_in_lists_are_looked_at_once(monkeypatch):
+    looked_at: list[Any] = []
+    monkeypatch.setattr(json_body, "bytes_in_numbers", looked_at.append)
+    text = b"%s1.5%s" % (b"[" * 9, b"]" * 9)
+    read(b'[{"a": %s, "b": [{"c": %s}]}, 1]' % (text, text))
+    nested = json.loads(text)
+    assert looked_at == [[{"a": nested, "b": [{"c": nested}]}, 1], nested, [{"c": nested}], nested]
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -83,6 +92,8 @@ def test_other_lists_are_no_bytes(numbers):
         (b"{", "not JSON"),
         (b"\xff\xd8\xff\xe0", "not JSON"),
         (b"[NaN]", "not JSON"),
+        (rb'{"a": {"\ud800": 1}}', "not JSON"),
+        (rb'["\udfff"]', "not JSON"),
         (b"[" + b"1" * 5000 + b"]", "not JSON"),
         ('{"inputs": "eA=="}'.encode("utf-16"), "not JSON"),
         (b"[" * 9000, "not JSON"),

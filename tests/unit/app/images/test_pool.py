@@ -10,10 +10,12 @@ from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
+from app.errors import UnsupportedType, UnusableImage
 from app.images.messages import GarbledAnswer, unpack_answer
 from app.images.pool import WorkerFailed, WorkerKilled, WorkerPool, WorkerTimedOut
 from app.images.upload import Upload
@@ -51,7 +53,7 @@ def single() -> Iterator[WorkerPool]:
         yield pool
 
 
-async def ask(pool: WorkerPool, *uploads: bytes, **options: int) -> list[bytes | BaseException]:
+async def ask(pool: WorkerPool, *uploads: bytes, **options: Any) -> list[bytes | BaseException]:
     runs = (pool.run(about(data, **options)) for data in uploads)
     return await asyncio.gather(*runs, return_exceptions=True)
 
@@ -131,6 +133,13 @@ async def test_the_more_pixels_an_image_claims_the_more_memory_it_may_take(singl
     """0.5 GiB is more than the limit of a small image."""
     answers = await ask(single, claim(64, 64) + GATHER, claim(6000, 6000) + GATHER)
     assert [type(answer) for answer in answers] == [WorkerFailed, bytes]
+
+
+async def test_a_large_upload_ends_no_worker_whatever_was_asked_before():
+    """0.25 GiB is all that a small image may take beside it."""
+    with worker_pool.started(Saboteur(preparer_of(spec_of((8, 8)))), workers=1) as pool:
+        answers = await ask(pool, claim(64, 64), bytes(5 * 2**26), unpack=UNPACK)
+    assert [type(answer) for answer in answers] == [UnusableImage, UnsupportedType]
 
 
 @pytest.mark.parametrize("stopped", [True, False])

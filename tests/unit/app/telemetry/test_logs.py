@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from opentelemetry import context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser
 
 from app.telemetry import logs
 from app.telemetry.logs import DroppingHandler, JsonFormatter, TextFormatter
@@ -87,12 +89,14 @@ def test_no_client_can_start_a_line(formatter, text):
         assert all(line.startswith("    ") for line in rest)
 
 
-def test_no_warning_repeats_what_a_client_sent(caplog, monkeypatch):
+def test_no_library_warns_of_what_a_client_sent(caplog, monkeypatch):
     monkeypatch.setattr(logs, "QueueListener", Mock())
     logs.configure("text", "info")
     fields = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "any text", "baggage": "any text"}
     for reader in (TraceContextTextMapPropagator(), W3CBaggagePropagator()):
         reader.extract(fields)
+    with pytest.raises(MultipartParseError):
+        MultipartParser(b"b").write(b"no form")
     assert caplog.records == []
 
 
