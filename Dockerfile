@@ -15,7 +15,7 @@ FROM ${PYTHON_IMAGE} AS compiled
 RUN apt-get update && apt-get install --yes --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*
 WORKDIR /srv
 COPY app/images/compiler.py app/images/resize.c app/images/
-RUN python3 -m app.images.compiler
+RUN python3 -m app.images.compiler && ls app/images/*.so
 
 FROM ${PYTHON_IMAGE} AS packages
 ARG DEVICE

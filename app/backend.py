@@ -48,7 +48,7 @@ class Backend:
         self.metrics.cpu.others = lambda: self.preprocessor.pool.processes().all
         opening = partial(open_model, settings=settings, bundle=self.bundle)
         log.info("starting the processes that decode images")
-        fast()  # this process has a log, and they have none
+        fast()  # so that the log says when Pillow has to resize: decoders have no log
         starters = ThreadPoolExecutor(2, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.preprocessor.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)

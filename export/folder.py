@@ -57,6 +57,8 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     unlabelled = ""
     if folders and checkpoint.labels and not labels:
         unlabelled = f"no folder in {folder} is called by a label of the model: {first_few(sorted(folders))}"
+        if all(name.isdecimal() for name in folders):
+            unlabelled += ", and numbers may be those of labels in several orders"
         warn(f"The images have no labels, as {unlabelled}.")
     for note in about_masks(folder, files):
         warn(f"{note}.")

@@ -31,12 +31,15 @@ class BodyLimits:
         if headers.get("Content-Encoding", "identity").lower() != "identity":
             raise UnsupportedEncoding("Send the body without a content encoding.")
         declared = headers.get("Content-Length", "").lstrip("0")  # int() refuses thousands of digits
-        self.check(int(declared) if declared.isdecimal() else 0)
+        self.check_size(int(declared) if declared.isdecimal() else 0)
 
-    def check(self, size: int) -> None:
-        """Raises BodyTooLarge for a body of so many bytes, and Overloaded if all bodies together are too large."""
+    def check_size(self, size: int) -> None:
+        """Raises BodyTooLarge for a body of so many bytes."""
         if size > self._max_bytes:
             raise BodyTooLarge(f"The request body exceeds {self._max_bytes} bytes (VIT_MAX_UPLOAD_BYTES).")
+
+    def check_room(self) -> None:
+        """Raises Overloaded if all bodies together are too large."""
         if self.bytes_in_work > self._max_bytes_in_work:
             raise Overloaded("The service is receiving too many bytes. Send this request again in a moment.")
 
@@ -74,7 +77,8 @@ class Body:
         size = len(message.get("body", b""))
         self._received += size
         self._limits.bytes_in_work += size
-        self._limits.check(self._received)
+        self._limits.check_size(self._received)
+        self._limits.check_room()
         if message["type"] == "http.request" and not message.get("more_body", False):
             self._finished = True
             self._state.stages.add("receive", self._state.stages.began, time.perf_counter())

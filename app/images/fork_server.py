@@ -117,6 +117,7 @@ def _serve(connection: socket.socket, work: Work, *, max_pixels: int, fork_serve
         answer = work(question, data, pixels)
         signal.setitimer(signal.ITIMER_PROF, 0)
         connection.sendall(ANSWER.pack(len(answer)) + answer)
+        del data, answer  # they would count beside the next one
 
 
 def _end_with(fork_server: int) -> None:

@@ -51,7 +51,7 @@ class Preparer:
             )
             answer = kind(f"{what} takes too much memory.")
         finally:
-            if asked == JSON:  # what is left of it lies between what stays; images need the same blocks again and again
+            if asked == JSON:  # it leaves many small blocks; images use the same large ones again
                 give_back_memory()
         return b"".join(pack_answer(answer))
 

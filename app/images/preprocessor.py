@@ -1,4 +1,4 @@
-"""From the bytes of an upload to the network's input, by way of a process that decodes."""
+"""From the bytes of an upload to the network's input, or to what its JSON says, by way of a process that decodes."""
 
 import asyncio
 from dataclasses import dataclass

@@ -94,7 +94,7 @@ def _split(rows: Sequence[dict[str, str]], needed: Collection[str]) -> tuple[str
         elif kinds <= TRUTH.keys() and (OF_TRAIN.fullmatch(name) or OF_HELD_OUT.fullmatch(name)):
             learned = bool(OF_TRAIN.fullmatch(name))
             found[name] = [TRAIN if TRUTH[cell] == learned else HELD_OUT for cell in cells]
-        elif SPLIT not in rows[0] and len(kinds) > 1 and (UNCLEAR.fullmatch(name) or all(map(PART.fullmatch, kinds))):
+        elif SPLIT not in rows[0] and len(kinds) > 1 and (UNCLEAR.fullmatch(name) or _names_parts(kinds)):
             raise ValueError(
                 f"the column {name} may say which images are held out, and has {first_few(sorted(kinds))}: call it "
                 f"{SPLIT}, with {TRAIN} or {HELD_OUT} in every line, or leave it out"
@@ -103,6 +103,13 @@ def _split(rows: Sequence[dict[str, str]], needed: Collection[str]) -> tuple[str
         raise ValueError(f"the columns {first_few(sorted(found))} hold out different images: leave one of them")
     column = SPLIT if SPLIT in found else min(found, default="")
     return column, found.get(column, [TRAIN] * len(rows))
+
+
+def _names_parts(words: Collection[str]) -> bool:
+    """Whether all of them are parts of a data set, or some name images to learn from and some held-out ones."""
+    return all(map(PART.fullmatch, words)) or not (
+        {*words}.isdisjoint(TRAIN_NAMES) or {*words}.isdisjoint(HELD_OUT_NAMES)
+    )
 
 
 def _several(labels: Collection[str]) -> Iterator[str]:

@@ -31,7 +31,9 @@ def resolve_recipe(
     `sized_by` is the origin of the size where it is another.
     Raises CheckpointError for a recipe whose results differ in size.
     """
-    scaled = recipe.resized(facts.resolve("image_size", recipe.size, sized_by or origin))
+    size = facts.resolve("image_size", recipe.size, sized_by or origin)
+    resized = None if "resize_size" in facts.overrides else facts.said_of("resize_size")
+    scaled = (replace(recipe, resize_size=resized.value) if resized else recipe).resized(size)
     origins = dict.fromkeys(FACTS, origin)
     if "resize_size" not in facts.overrides and (share := facts.said_of("crop_pct")):
         if scaled.crop == "none":
@@ -42,6 +44,8 @@ def resolve_recipe(
         scaled = replace(scaled, resize_size=(height, width))
         origins["resize_size"] = Origin.stated(share.where)
     found = {name: facts.resolve(name, getattr(scaled, name), origins[name]) for name in FACTS}
+    if resized:  # for the size of the file
+        found["resize_size"] = scaled.resize_size
     return checked(replace(scaled, **found), facts)
 
 
@@ -51,6 +55,9 @@ def need_recipe(facts: Facts, why: str, *, example: Preprocessing, of: str) -> P
     `why` says that the checkpoint has none.
     """
     example = example.resized(facts.resolve("image_size", example.size, Origin.read("the network")))
+    if share := facts.said_of("crop_pct"):
+        height, width = (int(side / share.value) for side in example.size)
+        example = replace(example, resize_size=(height, width))
     why = f"{why}. By hand it is set as in this example, {of}, unless the model was trained with another"
     values = dict(zip(FACTS, facts.need({name: getattr(example, name) for name in FACTS}, why=why), strict=True))
     recipe = replace(example, **values)

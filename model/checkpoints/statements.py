@@ -63,18 +63,20 @@ def entries(content: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
     for key, value in content.items():
         if isinstance(key, str):
             yield (*place, key), value
-            yield from entries(_opened(value), (*place, key))
+            yield from entries(_opened(value, pixels=_is_of_pixels((key,))), (*place, key))
 
 
-def _opened(value: Any) -> Any:
-    """The dictionary that a value is in another form: JSON, a printed transform, or a pair of mean and std."""
+def _opened(value: Any, *, pixels: bool) -> Any:
+    """The dictionary that a value is in another form: JSON, a printed transform, or, under a name that is of pixels, a
+    pair of mean and std.
+    """
     match value:
         case str() if step := STEP.search(value):
             return step.groupdict()
         case str() if value[:1] == "{":
             with suppress(ValueError, RecursionError):
                 return json.loads(value)
-        case [[*mean], [*std]] if len(mean) == len(std) == len(HALF):
+        case [[*mean], [*std]] if pixels and len(mean) == len(std) == len(HALF):
             return {"mean": mean, "std": std}
     return value
 
@@ -111,7 +113,7 @@ def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:
             both = (IMAGENET_MEAN, IMAGENET_STD) if value else (HALF, HALF)
             found += [Said(fact, channels, where) for fact, channels in zip(("mean", "std"), both, strict=True)]
         fact = match["fact"] if (match := CHANNELS.fullmatch(key)) else KEYS.get(key, "")
-        if OTHERS & {*place} or not (fact or OF_PIXELS.fullmatch(key)) or value in EMPTY:
+        if OTHERS & {*place} or not (fact or _is_of_pixels(place)) or value in EMPTY:
             continue
         read = _read(fact, value)
         if fact in WORDS and read is None:
@@ -131,13 +133,18 @@ def not_used(said: Iterable[Said], used: Iterable[str]) -> str:
     return f"Said and not used: {'; '.join(left)}." if left else ""
 
 
+def _is_of_pixels(place: tuple[str, ...]) -> bool:
+    return bool(OF_PIXELS.fullmatch(_plain(place)))
+
+
 def _plain(place: tuple[str, ...]) -> str:
     return place[-1].replace("_", "").lower()
 
 
 def _shown(value: Any) -> str:
     """A value without what is read of it; empty if nothing is left."""
-    if hasattr(value, "dtype") or (isinstance(_opened(value), Mapping) and not isinstance(value, str)):  # a tensor, too
+    understood = not isinstance(value, str) and isinstance(_opened(value, pixels=True), Mapping)
+    if understood or hasattr(value, "dtype"):  # a tensor, too
         return ""
     text = " ".join(STEP.sub("", str(value)).split())
     return text[:MOST_SHOWN] if re.search(r"\w", text) else ""
@@ -154,8 +161,8 @@ def _read(fact: str, value: Any) -> Any:
             value = ast.literal_eval(value)
         except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
             return None
-    if getattr(value, "ndim", None) == 1:  # a tensor; this file is read before PyTorch is imported
-        value = value[:4].tolist()
+    if getattr(value, "ndim", 0):  # a tensor; this file is read before PyTorch is imported
+        value = value.reshape(-1)[:4].tolist()
     parts = [*value] if isinstance(value, list | tuple) else [value]
     if not parts or not all(type(part) in (int, float) and 0 <= part < 2**20 for part in parts):
         return None

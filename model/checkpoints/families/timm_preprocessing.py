@@ -43,7 +43,11 @@ def preprocessing(
     def value_of(fact: str, name: str) -> tuple[Any, Origin]:
         own = stated.get(name)  # 0 is not given
         known = [Said(name, own, "config.json")] if own and name == "crop_pct" else []  # others are compared later
-        said = None if fact in facts.overrides else facts.said_of(name, *known) or facts.said_of(fact)
+        said = (
+            None
+            if fact in facts.overrides
+            else facts.said_of(name, *known) or (fact == "resize_mode" and facts.said_of(fact))
+        )
         if own:
             return own, Origin.stated("config.json")
         if said:
@@ -62,6 +66,13 @@ def preprocessing(
     crop_pct, crop_origin = value_of("resize_size", "crop_pct")
     crop_mode, mode_origin = value_of("resize_mode", "crop_mode")
     scaled = tuple(math.floor(side / crop_pct) for side in size)
+    if (resized := facts.said_of("resize_size")) and facts.overrides.keys() & {"image_size", "resize_size"} == {
+        "image_size"
+    }:
+        raise CheckpointError(
+            f"{resized.where} says a resize for another image size than that of --set image_size=: give --set "
+            "resize_size= too"
+        )
     mode = facts.resolve("resize_mode", RESIZE_MODES.get(crop_mode, crop_mode), mode_origin)
     if mode not in RESIZE_MODES.values():
         raise CheckpointError(
@@ -71,7 +82,11 @@ def preprocessing(
         size=size,
         resize_mode=mode,
         resize_size=facts.resolve(
-            "resize_size", scaled, crop_origin._replace(where=f"{crop_origin.where}: crop_pct {crop_pct}")
+            "resize_size",
+            resized.value if resized else scaled,
+            Origin.stated(resized.where)
+            if resized
+            else crop_origin._replace(where=f"{crop_origin.where}: crop_pct {crop_pct}"),
         ),
         crop=facts.resolve("crop", "center", mode_origin),
         interpolation=facts.resolve("interpolation", *value_of("interpolation", "interpolation")),

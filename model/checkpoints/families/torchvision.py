@@ -80,8 +80,8 @@ def describe(source: Source, facts: Facts) -> Description:
         grid=grid,
         preprocessing=preprocessing,
         advice=""
-        if facts.origins["resize_size"].source != "guessed"
-        else "The resize is that of torchvision's published weights. If the training had another, give its --set "
+        if "guessed" not in {facts.origins[name].source for name in ("resize_size", "interpolation")}
+        else "The resize is that of torchvision's recipes. If the training had another, give its --set "
         "resize_size= and --set interpolation=.",
     )
 

@@ -32,7 +32,7 @@ def _of_effect(parameters: object) -> object:
     return {name: given[name] for name in given if name not in WITHOUT_EFFECT} if isinstance(given, dict) else given
 
 
-AtLeast1 = Annotated[StrictInt, Field(ge=1)]
+AtLeast1 = Annotated[StrictInt, Field(ge=1, lt=2**63)]
 OfEffect = BeforeValidator(_of_effect)
 
 
@@ -52,7 +52,7 @@ class OfOutput(Part):
 class OfRequest(Part):
     attention: StrictBool = False
     binary_data_output: StrictBool = False
-    timeout: Annotated[StrictInt, Field(ge=0)] = 0  # microseconds; 0: none
+    timeout: Annotated[StrictInt, Field(ge=0, lt=2**64)] = 0  # microseconds; 0: none
 
 
 class InputTensor(Part):

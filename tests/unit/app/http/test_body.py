@@ -71,6 +71,12 @@ def test_a_declared_length_over_the_limit(limits_of, length):
         limits_of().check_header({"Content-Length": length})
 
 
+def test_a_request_without_a_body_needs_no_room_for_one(limits_of):
+    limits = limits_of()
+    limits.bytes_in_work = 2**60
+    limits.check_header({})
+
+
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate, gzip", "identity, gzip", ""])
 def test_an_encoded_body_is_refused(limits_of, encoding):
     with pytest.raises(UnsupportedEncoding) as refused:

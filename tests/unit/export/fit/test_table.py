@@ -116,6 +116,7 @@ def test_a_cell_with_several_labels_is_refused_or_named(tmp_path, cell):
         ),
         ("file,label,kfold\na,cat,0\nb,cat,4\n", "the column kfold may say which images are held out"),
         ("file,label,stage\na,cat,train\nb,cat,dev\n", "the column stage may say which images are held out"),
+        ("file,label,phase\na,cat,train\nb,cat,test\nc,cat,x\n", "the column phase may say which images are held out"),
         ("file,label,valid\na,cat,True\nb,cat,False\n", "the column valid may say which images are held out"),
         ("file,label,is_valid\na,cat,True\nb,cat,\n", "the column is_valid may say which images are held out"),
         ("file,label,set,is_test\na,cat,train,1\nb,cat,val,0\n", "the columns is_test, set hold out different images"),

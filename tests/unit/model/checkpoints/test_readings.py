@@ -206,6 +206,18 @@ def test_the_image_processor_beside_a_network_that_is_not_transformers_is_believ
     assert "preprocessor_config.json (preprocessor_config.json names Mine, which is not supp" in description.advice
 
 
+def test_two_lists_are_mean_and_std_under_a_name_of_pixels_alone():
+    steps = {"milestones": [[0, 10, 20], [0.1, 0.01, 0.001]], "stages": [["a", "b", "c"], ["d", "e", "f"]]}
+    assert not of_pixels(steps, of="the file")
+    pair = of_pixels({"normalize": [MEAN, OTHER]}, of="the file")
+    assert {(one.fact, one.value) for one in pair} == {("mean", MEAN), ("std", OTHER)}
+
+
+def test_a_tensor_of_any_shape_with_a_number_for_each_channel_is_read():
+    (said,) = of_pixels({"pixel_mean": torch.tensor([0.25, 0.5, 0.75]).reshape(3, 1, 1)}, of="the file")
+    assert (said.fact, said.value) == ("mean", (0.25, 0.5, 0.75))
+
+
 def test_means_of_what_was_measured_are_not_those_of_pixels():
     assert not of_pixels({"metrics": {"mean": [0.7, 0.8, 0.9], "std": [0.1, 0.1, 0.2]}}, of="the file")
 

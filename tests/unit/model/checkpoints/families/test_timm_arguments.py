@@ -256,6 +256,13 @@ def test_the_command_line_of_train_py_is_not_left_out(tmp_path, arguments, messa
         describe_checkpoint(file, overrides=SIZES)
 
 
+def test_a_resize_that_is_said_goes_before_that_of_the_crop_pct(tmp_path):
+    file = training_run(tmp_path, "vit_tiny_patch16_224", toy(PLAIN)[1], resize_size=40)
+    assert describe_checkpoint(file, overrides=SIZES).preprocessing.resize_size == (40, 40)
+    with pytest.raises(CheckpointError, match="give --set resize_size= too"):
+        describe_checkpoint(file, overrides=SIZES | {"image_size": "48,48"})
+
+
 def test_a_patch_projection_of_other_channels_is_refused_in_words(tmp_path):
     _, state = toy(PLAIN)
     state["patch_embed.proj.weight"] = state["patch_embed.proj.weight"].repeat(1, 2, 1, 1)[:, :4].contiguous()

@@ -48,6 +48,15 @@ def test_the_command_line_in_the_file_comes_first(tmp_path):
     assert description.preprocessing.interpolation == "bicubic"
     assert description.origins["resize_size"].where == "args.val_resize_size of the file"
     assert "--set resize_size=" not in description.advice
+    smaller = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3", "image_size": "12,12"})
+    assert smaller.preprocessing.resize_size == (14, 14)  # the crop cuts off the same share of 20 pixels
+
+
+def test_a_share_that_the_crop_leaves_is_in_the_example(tmp_path):
+    state = torch.load(GOLDEN / "torchvision-vit/checkpoint.pth", weights_only=True)
+    torch.save({"model": state, "args": argparse.Namespace(crop_pct=0.8)}, tmp_path / "model_9.pth")
+    (problem,) = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3"}).problems
+    assert "--set resize_size=25,25" in problem
 
 
 def test_half_a_command_line_goes_before_what_is_published_too(tmp_path):

@@ -124,6 +124,7 @@ TEXTS = partial(head_of, datatype="BYTES")
         ({**ONE(), "parameters": {"atention": True}}, "atention: Extra inputs are not permitted: is attention meant?"),
         ({**ONE(), "parameters": {"attention": "yes"}}, "attention: Input should be a valid boolean"),
         ({**ONE(), "parameters": {"timeout": "soon"}}, "timeout: Input should be a valid integer"),
+        ({**ONE(), "parameters": {"timeout": 10**400}}, "timeout: Input should be less than"),
         ({**ONE(), "output": []}, "output: Extra inputs are not permitted: is outputs meant?"),
         ({**ONE(), "outputs": [{"name": "a", "parameters": {"classification": 0}}]}, "greater than or equal to 1"),
         ({**ONE(), "model_name": "other"}, "names another model than its path"),
