@@ -61,11 +61,11 @@ class Facts:
         return value
 
     def said_of(self, name: str, *found: Said) -> Said | None:
-        """What the file says of a fact, which is what was `found` in another place.
+        """What the file says of a fact that no person has set, which is what was `found` in another place.
 
         Raises CheckpointError where two places contradict each other, and for what cannot be read.
         """
-        beside = [one for one in self.said if one.fact == name]
+        beside = [one for one in self.said if one.fact == name and name not in self.overrides]
         for one in beside:
             if one.value is None:
                 raise CheckpointError(f"{one.where} cannot be read: give what it says with --set {name}=")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from model.checkpoints.checkpoint import CheckpointError, Origin
 from model.checkpoints.facts import Facts
+from model.checkpoints.statements import Said
 from model.preprocessing import IMAGENET_MEAN, IMAGENET_STD, Channels, Interpolation, Preprocessing
 
 PIXEL = 255  # the largest in 8 bits
@@ -32,16 +33,15 @@ def resolve_recipe(
     Raises CheckpointError for a recipe whose results differ in size.
     """
     size = facts.resolve("image_size", recipe.size, sized_by or origin)
-    resized = None if "resize_size" in facts.overrides else facts.said_of("resize_size")
+    resized = facts.said_of("resize_size")
     scaled = (replace(recipe, resize_size=resized.value) if resized else recipe).resized(size)
     origins = dict.fromkeys(FACTS, origin)
-    if "resize_size" not in facts.overrides and (share := facts.said_of("crop_pct")):
+    if share := _share(facts):
         if scaled.crop == "none":
             raise CheckpointError(
                 f"{share.where} says crop_pct {share.value}, and by {origin.where} nothing is cut off"
             )
-        height, width = (int(side / share.value) for side in scaled.size)
-        scaled = replace(scaled, resize_size=(height, width))
+        scaled = _leaving(scaled, share.value)
         origins["resize_size"] = Origin.stated(share.where)
     found = {name: facts.resolve(name, getattr(scaled, name), origins[name]) for name in FACTS}
     if resized:  # for the size of the file
@@ -55,13 +55,23 @@ def need_recipe(facts: Facts, why: str, *, example: Preprocessing, of: str) -> P
     `why` says that the checkpoint has none.
     """
     example = example.resized(facts.resolve("image_size", example.size, Origin.read("the network")))
-    if share := facts.said_of("crop_pct"):
-        height, width = (int(side / share.value) for side in example.size)
-        example = replace(example, resize_size=(height, width))
+    if share := _share(facts):
+        example = _leaving(example, share.value)
     why = f"{why}. By hand it is set as in this example, {of}, unless the model was trained with another"
     values = dict(zip(FACTS, facts.need({name: getattr(example, name) for name in FACTS}, why=why), strict=True))
     recipe = replace(example, **values)
     return recipe if facts.missing else checked(recipe, facts)  # examples may contradict what is set
+
+
+def _share(facts: Facts) -> Said | None:
+    """The share of each side that the crop leaves, if the file says it and no person has set the resize."""
+    return None if "resize_size" in facts.overrides else facts.said_of("crop_pct")
+
+
+def _leaving(recipe: Preprocessing, share: float) -> Preprocessing:
+    """With a resize of which the crop leaves this share of each side."""
+    height, width = (int(side / share) for side in recipe.size)
+    return replace(recipe, resize_size=(height, width))
 
 
 def checked(recipe: Preprocessing, facts: Facts) -> Preprocessing:

@@ -105,7 +105,7 @@ def networks(content: Any) -> list[str]:
 
 
 def of_pixels(content: Any, *, of: str) -> tuple[Said, ...]:
-    """What is said of pixels. A value that is empty says nothing: scripts write it for what was not given."""
+    """What is said of pixels. An empty value says nothing, because scripts write it for what was not given."""
     found: list[Said] = []
     for place, value in entries(content):
         where, key = f"{'.'.join(place)} of {of}", _plain(place)

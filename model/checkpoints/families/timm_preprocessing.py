@@ -66,9 +66,8 @@ def preprocessing(
     crop_pct, crop_origin = value_of("resize_size", "crop_pct")
     crop_mode, mode_origin = value_of("resize_mode", "crop_mode")
     scaled = tuple(math.floor(side / crop_pct) for side in size)
-    if (resized := facts.said_of("resize_size")) and facts.overrides.keys() & {"image_size", "resize_size"} == {
-        "image_size"
-    }:
+    resized = facts.said_of("resize_size")
+    if resized and "image_size" in facts.overrides:
         raise CheckpointError(
             f"{resized.where} says a resize for another image size than that of --set image_size=: give --set "
             "resize_size= too"
@@ -78,16 +77,13 @@ def preprocessing(
         raise CheckpointError(
             f"crop_mode {mode!r} is not supported; replace it with --set resize_mode=squash or shortest"
         )
+    resize = scaled, crop_origin._replace(where=f"{crop_origin.where}: crop_pct {crop_pct}")
+    if resized:
+        resize = resized.value, Origin.stated(resized.where)
     recipe = Preprocessing(
         size=size,
         resize_mode=mode,
-        resize_size=facts.resolve(
-            "resize_size",
-            resized.value if resized else scaled,
-            Origin.stated(resized.where)
-            if resized
-            else crop_origin._replace(where=f"{crop_origin.where}: crop_pct {crop_pct}"),
-        ),
+        resize_size=facts.resolve("resize_size", *resize),
         crop=facts.resolve("crop", "center", mode_origin),
         interpolation=facts.resolve("interpolation", *value_of("interpolation", "interpolation")),
         mean=_channels(facts, "mean", *value_of("mean", "mean")),

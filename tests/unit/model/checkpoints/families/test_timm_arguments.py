@@ -261,6 +261,8 @@ def test_a_resize_that_is_said_goes_before_that_of_the_crop_pct(tmp_path):
     assert describe_checkpoint(file, overrides=SIZES).preprocessing.resize_size == (40, 40)
     with pytest.raises(CheckpointError, match="give --set resize_size= too"):
         describe_checkpoint(file, overrides=SIZES | {"image_size": "48,48"})
+    both = {"image_size": "48,48", "resize_size": "60,60"}
+    assert describe_checkpoint(file, overrides=SIZES | both).preprocessing.resize_size == (60, 60)
 
 
 def test_a_patch_projection_of_other_channels_is_refused_in_words(tmp_path):
