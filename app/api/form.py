@@ -80,7 +80,7 @@ class _FormParser(MultiPartParser):
         part = self._current_part
         disposition = part.content_disposition or b""
         if disposition.count(b";") > MAX_PARAMETERS:
-            raise MultiPartException(f"A Content-Disposition has more than {MAX_PARAMETERS} parameters.")
+            raise MultiPartException("too many parameters")  # `read_form` has the sentence
         options = parse_options_header(disposition)[1]
         name = options.get(b"filename")
         if extended := _EXTENDED_NAME.search(disposition):  # it goes before the other (RFC 6266, 4.3)

@@ -61,8 +61,8 @@ def bytes_in_numbers(values: list[Any]) -> npt.NDArray[np.uint8] | None:
 def read_json(data: bytes) -> bytes:
     """A document and its large values, as `unpack_document` takes them.
 
-    Raises MalformedRequest for what is no JSON in UTF-8, has a member twice, is nested too deeply, or is too large
-    without its large values.
+    Raises MalformedRequest where `data` is not JSON in UTF-8, has a member twice, is nested too deeply, or is too large
+    without its large values, and where memory is short.
     """
     # Before anything is built: no image has such a character, and a pixel has three numbers.
     if data.count(b'"') + data.count(b"{") > MAX_FACTS_BYTES or data.count(b"[") > MAX_FACTS_BYTES + len(data) // 6:
@@ -72,13 +72,13 @@ def read_json(data: bytes) -> bytes:
         large = _set_aside(document)
         places = [(path, shape, len(value)) for path, shape, value in large]
         first, facts, *values = pack([document, places], *(value for _, _, value in large))
+        if len(facts) > MAX_FACTS_BYTES:
+            raise _too_much()
+        return b"".join((first, facts, *values))
     except (ValueError, RecursionError):
         raise MalformedRequest("The body is not JSON in UTF-8.") from None
     except MemoryError:
         raise MalformedRequest("Reading this JSON takes too much memory.") from None
-    if len(facts) > MAX_FACTS_BYTES:
-        raise _too_much()
-    return b"".join((first, facts, *values))
 
 
 def unpack_document(answer: Buffer) -> Any:

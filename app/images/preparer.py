@@ -46,10 +46,7 @@ class Preparer:
             answer = error.with_traceback(None)  # a traceback keeps the upload until garbage is collected
             answer.__context__ = None
         except MemoryError:
-            kind, what = (
-                (MalformedRequest, "Reading this JSON") if asked == JSON else (UnusableImage, "Decoding this image")
-            )
-            answer = kind(f"{what} takes too much memory.")
+            answer = UnusableImage("Decoding this image takes too much memory.")
         finally:
             if asked == JSON:  # it leaves many small blocks; images use the same large ones again
                 give_back_memory()

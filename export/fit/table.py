@@ -107,9 +107,8 @@ def _split(rows: Sequence[dict[str, str]], needed: Collection[str]) -> tuple[str
 
 def _names_parts(words: Collection[str]) -> bool:
     """Whether all of them are parts of a data set, or some name images to learn from and some held-out ones."""
-    return all(map(PART.fullmatch, words)) or not (
-        {*words}.isdisjoint(TRAIN_NAMES) or {*words}.isdisjoint(HELD_OUT_NAMES)
-    )
+    learned, held_out = ({*words} & {*names} for names in (TRAIN_NAMES, HELD_OUT_NAMES))
+    return all(map(PART.fullmatch, words)) or bool(learned and held_out)
 
 
 def _several(labels: Collection[str]) -> Iterator[str]:

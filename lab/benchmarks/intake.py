@@ -11,13 +11,13 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from app.images.preparer import Preparer, thumbnail_of
+from app.images.preparer import THUMBNAIL_PX, Preparer, thumbnail_of
 from app.images.preprocess import preprocess
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.raw import of_bundle
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.rounds import in_turn
-from lab.benchmarks.stages import LIMITS, SPEC, THUMBNAIL_PX, cpu_ms, decoded
+from lab.benchmarks.stages import LIMITS, SPEC, cpu_ms, decoded
 from tests.catalogue.case import encode
 from tests.support.pictures import jpeg
 

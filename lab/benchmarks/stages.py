@@ -17,13 +17,12 @@ from PIL import Image
 from app.images import resize
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
-from app.images.preparer import thumbnail_of
+from app.images.preparer import THUMBNAIL_PX, thumbnail_of
 from app.images.preprocess import preprocess
 from tests.support.specs import spec_of
 
 SPEC = spec_of((224, 224), (256, 256))
-LIMITS = Limits(max_pixels=50_000_000, max_aspect_ratio=64)
-THUMBNAIL_PX = 640
+LIMITS = Limits(max_pixels=50_000_000)
 CALLS = 3  # one after the other, as in a process that is busy
 PILLOW = "Pillow"
 

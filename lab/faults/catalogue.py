@@ -44,7 +44,7 @@ FAULTS = {
     "page-policy": Fault(  # The page's policy allows scripts in the page.
         "app/api/routes/page.py", "script-src 'self';", "script-src 'self' 'unsafe-inline';"
     ),
-    "etag-of-any": Fault(  # A client that has a map as JSON is told that it has the PNG too.
+    "etag-of-any": Fault(  # A client that has a map as JSON gets 304 for the PNG.
         "app/api/render.py", "repr((*recipe, kind))", "repr(recipe)"
     ),
     "drawings-kept": Fault(  # What was drawn keeps its place among the drawings in work.
