@@ -11,6 +11,7 @@ import asyncio
 import os
 import threading
 from collections.abc import Coroutine, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any, Never, Self, TypeVar
 
@@ -21,6 +22,7 @@ from app.errors import InferenceFailed, ServiceError, UnfamiliarImage, Unsupport
 from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS, Outputs
 from app.inference.scoring import TOP_K, Scoring
+from app.inference.tokens import Which, arranged, array_for
 from app.maps.choice import Choice, check_choice, choose, classes_for
 from app.maps.record import Maps
 from app.settings import Settings
@@ -40,11 +42,20 @@ class BatchClassifier:
     The `VIT_*` variables set the device, the limits and the rest, as for the service.
     """
 
-    def __init__(self, bundle: str | Path, *, top_k: int = TOP_K, evidence: str | bool | None = None) -> None:
+    def __init__(
+        self,
+        bundle: str | Path,
+        *,
+        top_k: int = TOP_K,
+        evidence: str | bool | None = None,
+        tokens: Which | None = None,
+        layer: int | None = None,
+    ) -> None:
         """`evidence` adds the evidence map of a label, by its name or index, or with True of each image's top label.
+        `tokens` adds those of the patches, or all, after the final norm or after block `layer`, from 1.
 
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
-        for evidence that this model does not have.
+        for evidence and tokens that this model does not have.
         """
         settings = Settings(bundle=Path(bundle))
         self._top_k = top_k
@@ -54,6 +65,8 @@ class BatchClassifier:
             self._backend.model()
             manifest = self._manifest = self._backend.bundle.manifest
             self._scoring = Scoring.of(manifest)
+            self._which = tokens
+            self._array = array_for(manifest, layer) if tokens else None
             self._choice = _choice(evidence)
             if self._choice:
                 check_choice(self._choice, manifest)
@@ -78,6 +91,7 @@ class BatchClassifier:
         - `familiarity`, if the bundle knows its images, as in an answer; None for an image that cannot be decoded
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
         - `evidence`, if it was asked for: label, index, grid (rows, columns), values (row by row) and receipt
+        - `tokens`, if they were asked for: float32 (rows, columns, features) of the patches, or (tokens, features)
 
         Raises BatchFailed when the fault is none of an image's, and TypeError for what is neither bytes nor None.
         """
@@ -130,16 +144,18 @@ class BatchClassifier:
             row["familiarity"] = None
         if self._choice:
             row["evidence"] = None
+        if self._which:
+            row["tokens"] = None
         try:
             if image is None:
                 raise UnusableImage("The image is missing.")
             async with self._in_work:
                 prepared = await self._backend.preprocessor.prepare(Upload([image]), thumbnail=False)
+                run = partial(self._backend.batcher.run, pixels=prepared.pixels)
+                outputs = {} if self._which is None else await run("tokens")
                 if self._choice:
-                    run = self._backend.batcher.run("explain", prepared.pixels, classes=self._explained)
-                else:
-                    run = self._backend.batcher.run("classify", prepared.pixels)
-                return row | self._answer(await run)
+                    outputs |= await run("explain", classes=self._explained)
+                return row | self._answer(outputs or await run("classify"))
         except (UnsupportedType, UnusableImage, UnfamiliarImage, InferenceFailed) as error:
             return {**row, **error.members, "error": error.problem}
         except ServiceError as error:
@@ -162,6 +178,8 @@ class BatchClassifier:
                 "values": shown.values.ravel().tolist(),
                 "receipt": shown.receipt.model_dump(),
             }
+        if self._which and self._array:
+            (answer["tokens"],) = arranged([outputs[self._array]], self._manifest, self._which)
         return answer
 
 

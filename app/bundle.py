@@ -7,13 +7,14 @@ import hashlib
 import mmap
 import os
 from codecs import BOM_UTF8
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import prod
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 from weakref import finalize
 
 from annotated_types import Ge, Interval, Len
@@ -36,12 +37,20 @@ PictureFormat = Literal["png", "json"]
 MANIFEST = "manifest.json"
 CLASSIFY_GRAPH = "classify.onnx"
 EXPLAIN_GRAPH = "explain.onnx"
+TOKENS_GRAPH = "tokens.onnx"
 COMBINED_GRAPH = "combined.onnx"
 WEIGHTS = "weights.bin"
 UPGRADING = "docs/upgrading.md"
 CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of libraries
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
 
+TOKENS = "tokens"  # the array with the tokens after the final norm
+OF_LAYER = "layer_"  # and how the names of those of layers begin
+
+Graph = Literal["classify", "explain", "tokens"]
+GRAPHS: tuple[Graph, ...] = get_args(Graph)
+GRAPH_FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH, "tokens": TOKENS_GRAPH}
+Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of a graph, in their order
 Precision = Literal["fp32", "bf16", "int8", "fp16"]
 ON_GPUS: tuple[Precision, ...] = ("fp32", "fp16")  # CPUs run every precision
 Prefix = Literal["class", "distillation", "register"]
@@ -57,9 +66,31 @@ class BundleError(CannotStart):
     """The folder is not a bundle that this service can serve; the message says why."""
 
 
-def graph_files(precision: Precision) -> tuple[str, ...]:
-    """The graphs that a bundle has: the one that CPUs run, and the two that GPUs run where they run the precision."""
-    return (CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH) if precision in ON_GPUS else (COMBINED_GRAPH,)
+def graph_files(precision: Precision, *, tokens: bool = True) -> tuple[str, ...]:
+    """The graphs that a bundle has: the one that CPUs run, and those that GPUs run where they run the precision. One
+    gives `tokens`, which bundles of before lack.
+    """
+    of_tokens = (TOKENS_GRAPH,) if tokens else ()
+    return (CLASSIFY_GRAPH, EXPLAIN_GRAPH, *of_tokens, COMBINED_GRAPH) if precision in ON_GPUS else (COMBINED_GRAPH,)
+
+
+def outputs_of(explains: Shapes, arrays: Shapes) -> dict[Graph, Shapes]:
+    """The outputs of each graph of a bundle in their order, and the shape of one image's. Those that the explaining
+    graph has before attention are the answers, which every graph gives.
+    """
+    answers = dict(takewhile(lambda output: output[0] != "attention", explains.items()))
+    lean: dict[Graph, Shapes] = {"classify": answers, "explain": explains}
+    return lean | {"tokens": answers | dict(arrays)} if arrays else lean
+
+
+def array_of(layer: int) -> str:
+    """The name of the array with the tokens after so many blocks, without the norm."""
+    return f"{OF_LAYER}{layer}"
+
+
+def is_array(output: str) -> bool:
+    """Whether an output of a graph is an array of tokens."""
+    return output == TOKENS or output.startswith(OF_LAYER)
 
 
 def picture_file(name: str, kind: PictureFormat) -> str:
@@ -134,6 +165,7 @@ class Tolerance(Frozen):
     evidence: PositiveFloat
     distance: PositiveFloat
     lens: PositiveFloat
+    tokens: PositiveFloat = 1e-4  # of every array; bundles of before have none
 
 
 class KnownAnswer(Frozen):
@@ -143,7 +175,7 @@ class KnownAnswer(Frozen):
     pixels: bytes  # uint8, (height, width, 3); in JSON as URL-safe base64
     logits: tuple[float, ...]  # none without a head, nor classes
     classes: tuple[int, ...]  # the most likely ones, which evidence and lens are for, the most likely first
-    sums: dict[str, tuple[float, ...]]  # of each other output of the explaining graph, flat
+    sums: dict[str, tuple[float, ...]]  # of each other output of the graphs, flat
     tolerance: Tolerance
 
     @model_validator(mode="after")
@@ -173,6 +205,9 @@ class Manifest(Frozen):
     # What the head reads; app/maps/choice.py: ROWS.
     pool: Literal["cls", "cls_mean", "mean", "mean_all", "map", "map_all"]
     explains: dict[str, tuple[Count, ...]]  # outputs of the explaining graph, and the shape of one image's
+    # Arrays that the graph of tokens gives beside the answers, and the shape of one image's: `tokens` after the final
+    # norm, and those of some layers. None in bundles of before.
+    arrays: dict[str, tuple[Count, Count]] = {}
     features: Count  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
@@ -199,7 +234,7 @@ class Manifest(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
         pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
-        missing = {*graph_files(self.precision), WEIGHTS, *pictures} - self.files.keys()
+        missing = {*graph_files(self.precision, tokens=bool(self.arrays)), WEIGHTS, *pictures} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         if len(self.known_answer.logits) != len(self.labels):
@@ -209,14 +244,26 @@ class Manifest(Frozen):
             raise ValueError("layers, heads and tokens are not those of attention in explains")
         if self.explains.get("embedding") != (self.features,):
             raise ValueError("features are not those of embedding in explains")
+        if any(shape[0] != sees for shape in self.arrays.values()) or (self.arrays and TOKENS not in self.arrays):
+            raise ValueError("arrays are not those of the tokens")
         of_unlike = (1,) if self.familiarity else None
         if self.explains.get("unlike") != of_unlike or bool(self.held_out) != bool(self.familiarity):
             raise ValueError("familiarity, held_out and unlike in explains are not those of one another")
         if self.image.size != tuple(side * self.tokens.patch for side in self.tokens.grid):
             raise ValueError("tokens do not cover an image of this size")
-        if self.known_answer.sums.keys() != self.explains.keys() - {"logits", "classes"}:
-            raise ValueError("known_answer does not have the outputs of the explaining graph")
+        if self.known_answer.sums.keys() != {*self.explains, *self.arrays} - {"logits", "classes"}:
+            raise ValueError("known_answer does not have the outputs of the graphs")
         return self
+
+    @property
+    def graphs(self) -> dict[Graph, Shapes]:
+        """The outputs of each graph."""
+        return outputs_of(self.explains, self.arrays)
+
+    @property
+    def layers_of_arrays(self) -> tuple[int, ...]:
+        """The layers whose tokens the bundle gives, from 1."""
+        return tuple(layer for layer in range(1, self.layers + 1) if array_of(layer) in self.arrays)
 
 
 @dataclass(kw_only=True, eq=False)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from app.bundle import Graph
 from app.errors import DeadlineExceeded, Fault, ServiceError
 from app.images.preprocess import PreprocessedImage
 from app.images.preprocessor import Preprocessor
@@ -33,6 +34,7 @@ class Processed:
     id: str | None  # under which it is kept, if it is
     image: PreprocessedImage
     maps: Maps | None  # where they were asked for now
+    tokens: npt.NDArray[np.floating] | None  # (T, features), where they were asked for
 
 
 Image = Upload | Pixels  # to decode, or the network's input itself
@@ -45,6 +47,7 @@ class Wanted:
 
     keep: bool
     explain: Sequence[int] | None  # make the maps too, with evidence for these classes as an engine takes them
+    tokens: str | None  # the array of tokens that it gets
     least_familiarity: float  # below it an image has gone wrong
     deadline: float  # seconds of time.monotonic
     stages: Stages
@@ -53,6 +56,12 @@ class Wanted:
     def drawn(self) -> bool:
         """Whether maps may be drawn on the image."""
         return self.keep or self.explain is not None
+
+    @property
+    def graph(self) -> Graph:
+        if self.explain is not None:
+            return "explain"
+        return "tokens" if self.tokens else "classify"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +91,7 @@ class Classifier:
     async def _process(self, image: Image, wanted: Wanted) -> Processed:
         prepared = await self._decode(image, wanted)
         outputs = await self.batcher.run(
-            "classify" if wanted.explain is None else "explain",
+            wanted.graph,
             prepared.pixels,
             classes=wanted.explain or (),
             deadline=wanted.deadline,
@@ -95,7 +104,15 @@ class Classifier:
         if wanted.keep:
             with wanted.stages.time("store"):
                 id = await self.explainer.keep(prepared, logits, maps)
-        return Processed(logits=logits, embedding=embedding, familiarity=familiarity, id=id, image=prepared, maps=maps)
+        return Processed(
+            logits=logits,
+            embedding=embedding,
+            familiarity=familiarity,
+            id=id,
+            image=prepared,
+            maps=maps,
+            tokens=outputs[wanted.tokens] if wanted.tokens else None,
+        )
 
     async def _decode(self, image: Image, wanted: Wanted) -> PreprocessedImage:
         with wanted.stages.time("decode"):

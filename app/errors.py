@@ -87,6 +87,10 @@ class UnknownPicture(ServiceError):
         super().__init__(f"The pictures of this model are: {', '.join(known) or 'none'}.")
 
 
+class NotAcceptable(ServiceError):
+    status, kind, title = HTTPStatus.NOT_ACCEPTABLE, "not-acceptable", "The answer does not have the asked form"
+
+
 class SlowRequest(ServiceError):
     status, kind, title = HTTPStatus.REQUEST_TIMEOUT, "slow-request", "The request did not arrive in time"
 

@@ -37,6 +37,11 @@ def image_size(text: str) -> str:
     return f"{sides[0]},{sides[-1]}"
 
 
+def layers(text: str) -> tuple[int, ...]:
+    """The numbers of "4,8,12", each once. Raises ValueError."""
+    return tuple(sorted({int(number) for number in text.split(",")}))
+
+
 def assignment(text: str) -> tuple[str, str]:
     """The parts of "name=value"."""
     name, equals, value = text.partition("=")

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,13 +16,17 @@ from app.bundle import (
     EXPLAIN_GRAPH,
     MANIFEST,
     PICTURE_FORMATS,
+    TOKENS_GRAPH,
     WEIGHTS,
     Fact,
     Manifest,
     Precision,
+    Shapes,
     Source,
     Tokens,
     graph_files,
+    is_array,
+    outputs_of,
     picture_file,
     sha256,
 )
@@ -68,23 +73,32 @@ def write_bundle(
     precision: Precision = "fp32",
     images: Images | None = None,
     calibrate: bool = False,
+    layers: Sequence[int] = (),
 ) -> Manifest:
     """Write the bundle at `out`.
 
-    `images` are those to measure with, in place of drawn ones. With `calibrate`, which needs labels for them, scores
-    are those of the logits divided by the temperature that fits the images best.
+    `layers` are those whose tokens the bundle gives, from 1, beside the tokens after the final norm. `images` are those
+    to measure with, in place of drawn ones. With `calibrate`, which needs labels for them, scores are those of the
+    logits divided by the temperature that fits the images best.
     Raises FileExistsError when `out` exists and `replace` is not set, or holds anything but a bundle; ParityError when
     the graphs do not compute what the model computes; ValueError when its numbers do not fit `precision` or cannot be
     calibrated. After an error nothing new is left on disk, and what was at `out` is still there.
     """
     check_bundle_place(out, replace=replace)
+    check_layers(layers, checkpoint.config.depth)
     if calibrate:
         _check_calibration(checkpoint, images)
     out.parent.mkdir(parents=True, exist_ok=True)
     with replacing_folder(out) as folder:
-        manifest = _fill(folder, checkpoint, precision, images, calibrate=calibrate)
+        manifest = _fill(folder, checkpoint, precision, images, calibrate=calibrate, layers=layers)
         check_bundle_place(out, replace=replace)  # again, as another export may have taken it meanwhile
     return manifest
+
+
+def check_layers(layers: Sequence[int], depth: int) -> None:
+    """Raises ValueError for a layer that a network of so many does not have."""
+    if beyond := [str(layer) for layer in layers if not 1 <= layer <= depth]:
+        raise ValueError(f"--layers: the model has the layers 1 to {depth}, and not {', '.join(beyond)}")
 
 
 def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:
@@ -100,7 +114,13 @@ def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:
 
 
 def _fill(
-    folder: Path, checkpoint: Checkpoint, precision: Precision, given: Images | None, *, calibrate: bool
+    folder: Path,
+    checkpoint: Checkpoint,
+    precision: Precision,
+    given: Images | None,
+    *,
+    calibrate: bool,
+    layers: Sequence[int],
 ) -> Manifest:
     images = given
     if images is None and precision != "fp32":
@@ -111,7 +131,7 @@ def _fill(
     source: Source = "fit" if known else "folder"
     learning = given is not None and known is None
     checkpoint = dataclasses.replace(checkpoint, known=known)
-    engine, shapes = write_graphs(folder, model, checkpoint, precision, learning=learning)
+    engine = write_graphs(folder, model, checkpoint, precision, layers=layers, learning=learning)
     if precision in ("bf16", "fp16") and engine.computes_in != precision:
         warn(f"This processor computes {precision} in {engine.computes_in}: figures show only a part of the rounding.")
     both = of_both(checkpoint, images, engine) if images else None
@@ -124,7 +144,7 @@ def _fill(
     if calibrate and calibrated:  # the lens has scores of the classes, and so the temperature
         checkpoint = dataclasses.replace(checkpoint, temperature=calibrated.temperature)
     if learning or (calibrate and calibrated):
-        engine, shapes = write_graphs(folder, model, checkpoint, precision)
+        engine = write_graphs(folder, model, checkpoint, precision, layers=layers)
     with working("comparing with PyTorch"):
         some = given.ranges[:GIVEN_PARITY] if given else None
         parity, distance = check_parity(checkpoint, engine, precision, given=some)
@@ -140,7 +160,8 @@ def _fill(
         format=4,
         **_facts(checkpoint),
         precision=precision,
-        explains=shapes,
+        explains=dict(engine.layout["explain"]),
+        arrays={name: (shape[0], shape[1]) for name, shape in engine.layout["tokens"].items() if is_array(name)},
         parity=parity.model_dump(),
         agreement=agreement(answered, images, checkpoint).model_dump() if images and answered else None,
         likeness=alike.model_dump() if alike else None,
@@ -157,27 +178,43 @@ def _fill(
 
 
 def write_graphs(
-    folder: Path, model: VisionTransformer, checkpoint: Checkpoint, precision: Precision, *, learning: bool = False
-) -> tuple[Engine, dict[str, tuple[int, ...]]]:
-    """Write the graphs of a bundle in this precision: the explaining one, as the lean one the part of it that gives the
-    answers alone, and both in one. All read one file of weights. While `learning` of images, their features stand in
-    the place of `unlike`.
+    folder: Path,
+    model: VisionTransformer,
+    checkpoint: Checkpoint,
+    precision: Precision,
+    *,
+    layers: Sequence[int] = (),
+    learning: bool = False,
+) -> Engine:
+    """Write the graphs of a bundle in this precision: the parts of one that give the answers alone, with every map, and
+    with the tokens; and all of these in one. All read one file of weights. While `learning` of images, their features
+    stand in the place of `unlike`.
 
-    Gives an engine of this machine that runs them, and the shapes of one image's outputs of the explaining graph.
+    Gives an engine of this machine that runs them.
     """
-    graph = ExplainGraph(dataclasses.replace(checkpoint, model=model), precision, learning=learning)
+    graph = ExplainGraph(dataclasses.replace(checkpoint, model=model), precision, layers=layers, learning=learning)
     proto = trace(graph)
     externalise(proto, folder / WEIGHTS)
     cast_apart(proto)
-    lean = part(proto, graph.answers)
-    graphs = {CLASSIFY_GRAPH: lean, EXPLAIN_GRAPH: proto, COMBINED_GRAPH: combine(lean, proto)}
+    lean, tokens = part(proto, graph.answers), part(proto, (*graph.answers, *graph.arrays))
+    explaining = part(proto, graph.outputs, inputs=[source.name for source in proto.graph.input])
+    graphs = {CLASSIFY_GRAPH: lean, EXPLAIN_GRAPH: explaining, TOKENS_GRAPH: tokens}
+    graphs[COMBINED_GRAPH] = combine(lean, explaining, tokens)
     for name in graph_files(precision):
         onnx.save(graphs[name], folder / name)
-    outputs = {value.name: value.type.tensor_type.shape.dim[1:] for value in proto.graph.output}
-    shapes = {name: tuple(size.dim_value for size in sizes) for name, sizes in outputs.items()}
     kind = OpenVinoEngine if precision == "bf16" else OnnxEngine  # ONNX Runtime has no kernels in bfloat16
-    engine = kind(graph=folder / COMBINED_GRAPH, shapes=shapes, precision=precision, threads=allowed_cores())
-    return engine, shapes
+    return kind(
+        graph=folder / COMBINED_GRAPH,
+        layout=outputs_of(_shapes(explaining), {name: _shapes(tokens)[name] for name in graph.arrays}),
+        precision=precision,
+        threads=allowed_cores(),
+    )
+
+
+def _shapes(proto: onnx.ModelProto) -> Shapes:
+    """Of one image's outputs."""
+    outputs = {value.name: value.type.tensor_type.shape.dim[1:] for value in proto.graph.output}
+    return {name: tuple(size.dim_value for size in sizes) for name, sizes in outputs.items()}
 
 
 def _facts(checkpoint: Checkpoint) -> dict[str, Any]:

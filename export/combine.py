@@ -1,7 +1,7 @@
-"""The two graphs of a model in one, for CPUs (app/inference/engine.py: CpuEngine): the branches of an `If`.
+"""The three graphs of a model in one, for CPUs (app/inference/engine.py: CpuEngine): the branches of an `If`.
 
-OpenVINO 2026.4 packs a weight that both read once. It wants one output of the branches, and a name for each output of
-their nodes.
+OpenVINO 2026.4 packs a weight that several read once. It wants one output of the branches, and a name for each output
+of their nodes.
 """
 
 import onnx
@@ -10,17 +10,20 @@ from onnx import TensorProto, helper
 ROWS = "rows"
 
 
-def combine(classify: onnx.ModelProto, explain: onnx.ModelProto) -> onnx.ModelProto:
-    """images, asked, explain (bool) -> rows: all outputs of the explaining graph, or of the lean one, flat and side by
-    side. Initialisers of one name are the same.
+def combine(classify: onnx.ModelProto, explain: onnx.ModelProto, tokens: onnx.ModelProto) -> onnx.ModelProto:
+    """images, asked, explain (bool), with_tokens (bool) -> rows: all outputs of the explaining graph, else of the graph
+    of tokens, else of the lean one, flat and side by side. Initialisers of one name are the same.
     """
-    tensors = {tensor.name: tensor for graph in (classify, explain) for tensor in graph.graph.initializer}
-    choice = helper.make_node("If", ["explain"], [ROWS], then_branch=_rows(explain), else_branch=_rows(classify))
+    graphs = (classify, explain, tokens)
+    tensors = {tensor.name: tensor for graph in graphs for tensor in graph.graph.initializer}
+    without_maps = _choice("with_tokens", _rows(tokens), _rows(classify), name="without_maps")
+    choice = helper.make_node("If", ["explain"], [ROWS], then_branch=_rows(explain), else_branch=without_maps)
+    flags = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("explain", "with_tokens")]
     return helper.make_model(
         helper.make_graph(
             [choice],
             explain.graph.name,
-            [*explain.graph.input, helper.make_tensor_value_info("explain", TensorProto.BOOL, [])],
+            [*explain.graph.input, *flags],
             [_floats(ROWS)],
             initializer=[*tensors.values()],
         ),
@@ -29,6 +32,11 @@ def combine(classify: onnx.ModelProto, explain: onnx.ModelProto) -> onnx.ModelPr
         producer_name=explain.producer_name,
         producer_version=explain.producer_version,
     )
+
+
+def _choice(flag: str, then: onnx.GraphProto, other: onnx.GraphProto, *, name: str) -> onnx.GraphProto:
+    node = helper.make_node("If", [flag], [name], then_branch=then, else_branch=other)
+    return helper.make_graph([node], name, [], [_floats(name)])
 
 
 def _rows(proto: onnx.ModelProto) -> onnx.GraphProto:

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from shlex import quote
 
-from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size
+from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size, layers
 from export.crop import about_crop
 from export.fit.command import fit, fit_parser
 from export.messages import stop, tell
@@ -95,6 +95,7 @@ def export(options: argparse.Namespace) -> None:
             precision=options.precision,
             images=images,
             calibrate=options.calibrate,
+            layers=options.layers,
         )
     except (CheckpointError, OSError, ParityError, ValueError) as error:
         stop(f"not exported: {error}")
@@ -162,6 +163,14 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="divide logits by the temperature that makes the labels of --pictures most likely, so that nine "
         "in ten labels with a score of 0.9 are right",
+    )
+    parser.add_argument(
+        "--layers",
+        type=layers,
+        default=(),
+        metavar="K,K",
+        help="layers whose tokens the service gives too, such as 4,8,12: the residual stream after so many blocks, "
+        "without the norm",
     )
     parser.add_argument("--replace", action="store_true", help="replace the folder if it exists")
     parser.add_argument(

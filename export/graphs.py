@@ -1,16 +1,18 @@
-"""The explaining graph of a bundle, as a torch module over the rewritten network.
+"""What the graphs of a bundle compute, as a torch module over the rewritten network.
 
 In shapes: B batch, N patches, T tokens, H heads, L layers.
 """
+
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from app.bundle import Precision
+from app.bundle import TOKENS, Precision, array_of
 from export.evidence import LayerFacts, evidence
 from export.precision import lower
-from export.rewrite import FusedAttention, rewrite
+from export.rewrite import FusedAttention, HeadTokensBlock, rewrite
 from model.blocks import EncoderBlock
 from model.checkpoints.checkpoint import Checkpoint
 from model.unlike import features
@@ -27,6 +29,10 @@ class ExplainGraph(nn.Module):
     that knows its images, unlike (B, 1): model/unlike.py. A bundle's lean graph is the part of this one that gives
     them. Without a head there are no logits, and no classes to explain: images are the only input.
 
+    Beside these there are the `arrays` of tokens, which the explaining graph of a bundle leaves out, and its graph of
+    tokens gives with the answers: tokens (B, T, D) after the final norm, and layer_k (B, T, D), the residual stream
+    after so many blocks.
+
     attention (B, L, H, T): the row of the class token after softmax; without a class token, the mean of the rows of the
     pooled tokens, with the weights of the pool.
     rollout (B, T): the same row of the product over all layers of (mean over heads + identity) / 2
@@ -40,8 +46,12 @@ class ExplainGraph(nn.Module):
     exists if the head reads one layer, but not with an attention pool, which would have to run once for each layer.
     """
 
-    def __init__(self, checkpoint: Checkpoint, precision: Precision, *, learning: bool = False) -> None:
-        """While `learning` of images, `unlike` is their features, (B, F)."""
+    def __init__(
+        self, checkpoint: Checkpoint, precision: Precision, *, layers: Sequence[int] = (), learning: bool = False
+    ) -> None:
+        """`layers` are those whose tokens are wanted, from 1. While `learning` of images, `unlike` is their features,
+        (B, F).
+        """
         super().__init__()
         self.config = checkpoint.model.config
         self.network = rewrite(checkpoint.model, checkpoint.preprocessing)
@@ -51,6 +61,8 @@ class ExplainGraph(nn.Module):
         self.unlike = nn.Identity() if learning else checkpoint.known.unlike if checkpoint.known else None
         self.answers: tuple[str, ...] = ("logits", "embedding") if self.config.num_classes else ("embedding",)
         self.answers += ("unlike",) if self.unlike else ()
+        self.layers = tuple(layers)
+        self.arrays = (TOKENS, *map(array_of, layers))
         self.outputs: tuple[str, ...] = (*self.answers, *MAPS)
         self.explained = min(MOST_LIKELY, self.config.num_classes)  # K
         if self.config.num_classes:
@@ -63,8 +75,9 @@ class ExplainGraph(nn.Module):
         self.distances = nn.Buffer(distances.reshape(-1, 1))  # (T * T, 1): summed, the mean over the patches
 
     def forward(self, images: Tensor, asked: Tensor | None = None) -> tuple[Tensor, ...]:
+        """`outputs`, then `arrays`."""
         network = self.network
-        streams, layers = self._run(images)
+        streams, layers, whole = self._run(images)
         tokens = network.normed(streams)
         embedding = network.embedding(tokens)
         answers: tuple[Tensor, ...] = (network.classify(tokens), embedding) if self.config.num_classes else (embedding,)
@@ -82,17 +95,22 @@ class ExplainGraph(nn.Module):
             rollout = 0.5 * by_head.mean(dim=1).squeeze(1) + 0.5 * rollout
         distance = torch.stack([(layer.matrix.flatten(2) @ self.distances).squeeze(-1) for layer in layers], dim=1)
         out = (*answers, attention, rollout, distance)
+        arrays = [network.norm(whole), *([*streams[:-1], whole][layer] for layer in self.layers)]
         if not self.explained:
-            return out
+            return (*out, *arrays)
         classes = answers[0].topk(self.explained).indices
         if asked is not None:
             classes = torch.where(asked < 0, classes, asked)
         parts = evidence(network, classes, streams, layers)
         out += (classes, parts.tokens, parts.rest, parts.heads)
-        return (*out, self.lens(streams, classes)) if "lens" in self.outputs else out
+        if "lens" in self.outputs:
+            out += (self.lens(streams, classes),)
+        return (*out, *arrays)
 
-    def _run(self, images: Tensor) -> tuple[list[Tensor], list[LayerFacts]]:
-        """The residual stream before the first block and after each in float32, and the facts of each block."""
+    def _run(self, images: Tensor) -> tuple[list[Tensor], list[LayerFacts], Tensor]:
+        """The residual stream before the first block and after each in float32, the facts of each block, and all tokens
+        of the last stream.
+        """
         streams, layers = [self.network.embed(images).to(self.dtype)], []
         for block in self.network.blocks:
             assert isinstance(block, EncoderBlock)
@@ -103,7 +121,10 @@ class ExplainGraph(nn.Module):
             attended, transformed = block.branches(entering)
             layers.append(LayerFacts(block, read, attention.weights(read), transformed.float()))
             streams.append(entering[:, : transformed.shape[1]] + attended + transformed)
-        return [stream.float() for stream in streams], layers
+        last, whole = self.network.blocks[-1], streams[-1]
+        if isinstance(last, HeadTokensBlock):  # what it has computed stays as it is: the class token is the embedding
+            whole = torch.cat([whole, last.whole(streams[-2])[:, last.tokens :]], dim=1)
+        return [stream.float() for stream in streams], layers, whole.float()
 
     def lens(self, streams: list[Tensor], classes: Tensor) -> Tensor:
         """Scores (B, L, K) of `classes` (B, K) when the head reads each layer's tokens."""

@@ -34,9 +34,9 @@ def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -
             compare(checkpoint, engine, precision, image)
         except ParityError as error:
             raise ParityError(f"the known image: {error}") from None
-    answer = KnownAnswer(
-        size=SIZE, pixels=pixels.tobytes(), **_numbers(_reference(checkpoint, image)), tolerance=Tolerance(**limits)
-    )
+    given = {name for outputs in engine.layout.values() for name in outputs}
+    expected = {name: array for name, array in _reference(checkpoint, image).items() if name in given}
+    answer = KnownAnswer(size=SIZE, pixels=pixels.tobytes(), **_numbers(expected), tolerance=Tolerance(**limits))
     measured = _worst(answer, size, engine)
     tolerance = {name: max(limit, ROUNDINGS * measured.get(name, 0.0)) for name, limit in limits.items()}
     return answer.model_copy(update={"tolerance": Tolerance(**{name: digits(t) for name, t in tolerance.items()})})
@@ -51,7 +51,7 @@ def _limits(checkpoint: Checkpoint, precision: Precision) -> dict[str, float]:
 
 
 def _reference(checkpoint: Checkpoint, image: Pixels) -> Outputs:
-    """The outputs of the explaining graph for its most likely classes, if it has any."""
+    """The outputs of the graphs for the most likely classes, if there are any."""
     if not checkpoint.config.num_classes:
         return reference(checkpoint, image, None)
     with torch.no_grad():
@@ -69,12 +69,11 @@ def _numbers(expected: Outputs) -> dict[str, Any]:
 
 
 def _worst(answer: KnownAnswer, size: tuple[int, int], engine: Engine) -> dict[str, float]:
-    """The largest difference of each quantity in both graphs, for one image and for several."""
+    """The largest difference of each quantity in all graphs, for one image and for several."""
     known = KnownImage(answer, size)
     worst: dict[str, float] = {}
     for inputs in (known.inputs(1), known.inputs(3)):
-        explained = known.differences(engine.run("explain", *inputs))
-        lean = known.differences(engine.run("classify", *inputs))
-        for name, of_rows in (*explained.items(), *lean.items()):
-            worst[name] = largest_of(worst.get(name, 0.0), float(of_rows.max()))
+        for graph in engine.layout:
+            for name, of_rows in known.differences(engine.run(graph, *inputs)).items():
+                worst[name] = largest_of(worst.get(name, 0.0), float(of_rows.max()))
     return worst

@@ -12,9 +12,9 @@ INLINE_BYTES = 1024  # smaller tensors stay in the graph, where ONNX Runtime fol
 ALIGNMENT = 4096  # bytes; a page, so that the file can be mapped
 
 
-def part(proto: onnx.ModelProto, outputs: Sequence[str]) -> onnx.ModelProto:
-    """The nodes of a graph that give `outputs`, from its first input. Tensors outside the graph stay where they are."""
-    found: onnx.ModelProto = Extractor(proto).extract_model([proto.graph.input[0].name], [*outputs])
+def part(proto: onnx.ModelProto, outputs: Sequence[str], *, inputs: Sequence[str] = ("images",)) -> onnx.ModelProto:
+    """The nodes of a graph that give `outputs` from `inputs`. Tensors outside the graph stay where they are."""
+    found: onnx.ModelProto = Extractor(proto).extract_model([*inputs], [*outputs])
     found.graph.name = proto.graph.name
     found.producer_name, found.producer_version = proto.producer_name, proto.producer_version
     strip_provenance(found)

@@ -6,7 +6,7 @@ from textwrap import shorten
 from typing import NamedTuple
 
 from app.bundle import COMBINED_GRAPH, Manifest, Precision
-from app.inference.engine import GRAPHS, DeviceError, Engine, failures_as_device_errors
+from app.inference.engine import DeviceError, Engine, failures_as_device_errors
 from app.inference.known_answer import KnownImage
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
@@ -49,11 +49,11 @@ def other_engine(folder: Path, manifest: Manifest) -> str | None:
         with working(f"asking {name}"), failures_as_device_errors(f"{name} cannot run this bundle"):
             engine = kind(
                 graph=folder / COMBINED_GRAPH,
-                shapes=manifest.explains,
+                layout=manifest.graphs,
                 precision=manifest.precision,
                 threads=allowed_cores(),
             )
-            for graph in GRAPHS:
+            for graph in manifest.graphs:
                 known.check(graph, engine.run(graph, *known.inputs(IMAGES)), provider=name)
     except DeviceError as error:
         return f"{shorten(str(error), LONGEST, placeholder=' ...')}. {without}"

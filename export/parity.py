@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Precision
+from app.bundle import Precision, is_array
 from app.inference.engine import Classes, Engine, Outputs, Pixels
 from export.image_spec import image_spec
 from export.images import reference_pixels
@@ -20,7 +20,7 @@ from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 
 BATCHES = (1, 3, 8)
-TOLERANCES = {  # of logits, parts of logits, embeddings and `unlike` relative to the largest, else absolute
+TOLERANCES = {  # of logits, parts of logits, embeddings, tokens and `unlike` relative to the largest, else absolute
     "logits": 1e-4,
     "embedding": 1e-4,
     "unlike": 1e-4,
@@ -29,10 +29,11 @@ TOLERANCES = {  # of logits, parts of logits, embeddings and `unlike` relative t
     "evidence": 1e-4,
     "distance": 1e-4,  # patches
     "lens": 1e-4,
+    "tokens": 1e-4,
     "receipt": 1e-3,
 }
 LOWER = {"int8": 0.5, "bf16": 0.2, "fp16": 0.05}  # of LOOSE; in lower precision nothing else is bounded
-LOOSE = ("logits", "embedding", "evidence", "receipt")
+LOOSE = ("logits", "embedding", "evidence", "receipt", "tokens")
 ROUNDINGS = 4.0  # times PyTorch's own error in float32
 ROW_SUM_TOLERANCE = 1e-5
 
@@ -87,13 +88,15 @@ def compare(
     if "logits" in explained:
         _check_classes(explained, classes)
     expected = reference(checkpoint, batch, explained.get("classes"))
-    found = max_differences(expected, explained)
-    for name, values in engine.run("classify", batch).items():
-        found[name] = largest_of(found[name], _relative(expected[name], values))
+    with_tokens = engine.run("tokens", batch)
+    found = max_differences(expected, with_tokens | explained)
+    for answers in (engine.run("classify", batch), with_tokens):
+        for name in engine.layout["classify"]:
+            found[name] = largest_of(found[name], _relative(expected[name], answers[name]))
     if any(found[name] > allowed[name] for name in found):
         exact_model = copy.deepcopy(checkpoint.model).double()
         exact = reference(dataclasses.replace(checkpoint, model=exact_model), batch, explained.get("classes"))
-        rounding = max_differences(exact, expected)
+        rounding = max_differences(exact, {name: expected[name] for name in (*with_tokens, *explained)})
         allowed = {name: max(allowed[name], ROUNDINGS * error) for name, error in rounding.items()}
     for name, difference in found.items():
         _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
@@ -104,11 +107,14 @@ def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     """The largest difference of each quantity that the model has. `receipt` is what is left of a logit in `found`
     without its parts.
     """
-    apart = {name: float(np.abs(found[name] - expected[name]).max()) for name in expected}
+    apart = {name: float(np.abs(found[name] - expected[name]).max()) for name in expected if name in found}
     differences: dict[str, float] = {
         name: apart[name] for name in ("attention", "rollout", "distance", "lens") if name in apart
     }
     differences |= {name: _relative(expected[name], found[name]) for name in ("embedding", "unlike") if name in apart}
+    arrays = [_relative(expected[name], found[name]) for name in found if is_array(name)]
+    if arrays:
+        differences["tokens"] = largest_of(*arrays)
     if "logits" in expected:
         largest = max(float(np.abs(expected[name]).max()) for name in ("logits", "evidence_rest"))
         parts = (apart[name] for name in ("evidence", "evidence_heads", "evidence_rest"))

@@ -6,6 +6,7 @@ precision; on a GPU, products of float32 are computed in TF32 beside blocks in h
 that were tried: docs/precision.md.
 """
 
+import copy
 import dataclasses
 
 import torch
@@ -202,9 +203,13 @@ def _quantise(blocks: nn.Module) -> None:
 
 def _read_unrounded(last: HeadTokensBlock) -> None:
     """Let the layers that compute the class token alone read it in float32: no later block evens out their errors, and
-    one token costs next to nothing.
+    one token costs next to nothing. The whole block, which shares their weights, rounds.
     """
-    attention = last.attn
+    for name in ("attn", "mlp"):
+        layers = getattr(last, name)
+        kept = {id(tensor): tensor for tensor in (*layers.parameters(), *layers.buffers())}
+        setattr(last, name, copy.deepcopy(layers, kept))
+    attention = last.get_submodule("attn")
     assert isinstance(attention, FusedAttention)
     attention.reach = None
     for layer in (attention.q, attention.proj, last.mlp.fc1, last.mlp.fc2):

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from app.bundle import TOKENS, array_of
 from app.inference.engine import Outputs
 from model.blocks import EncoderBlock, ResPostBlock
 from model.checkpoints.checkpoint import Checkpoint
@@ -29,7 +30,8 @@ class _Layer(NamedTuple):
 
 
 def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64] | None) -> Outputs:
-    """The outputs of the explaining graph for uint8 pixels (B, height, width, 3) and `classes` (B, K).
+    """The outputs of the graphs for uint8 pixels (B, height, width, 3) and `classes` (B, K), with the tokens after the
+    final norm and after every layer.
 
     They have the precision of the model. Without a head there are no classes, and nothing that depends on them.
     """
@@ -50,6 +52,8 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
         "attention": torch.einsum("bt,blhts->blhs", pool, matrices),
         "rollout": torch.einsum("bt,bts->bs", pool, product),
         "distance": _distance(model, matrices),
+        TOKENS: model.norm(layers[-1].leaving).detach(),
+        **{array_of(number): layer.leaving for number, layer in enumerate(layers, 1)},
     }
     if checkpoint.known:
         with torch.no_grad():

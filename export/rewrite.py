@@ -160,10 +160,14 @@ class FusedRope(nn.Module):
 
 
 class HeadTokensBlock(EncoderBlock):
-    """A last block that computes only the first `tokens` tokens: no logit depends on the others."""
+    """A last block that computes only the first `tokens` tokens: no logit depends on the others.
+
+    `whole` is the block that computes all of them, with the same weights.
+    """
 
     def __init__(self, source: Block, *, tokens: int) -> None:
         nn.Module.__init__(self)  # its layers are those of `source`
+        self.whole = source
         self.norm1, self.attn, self.ls1 = source.norm1, source.attn, source.ls1
         self.norm2, self.mlp, self.ls2 = source.norm2, source.mlp, source.ls2
         self.tokens = tokens

@@ -83,7 +83,7 @@ def _translated(captured: ExportedProgram, graph: ExplainGraph) -> torch.onnx.ON
     program = torch.onnx.export(
         captured,
         input_names=["images", "asked"][: 1 + bool(graph.explained)],
-        output_names=list(graph.outputs),
+        output_names=[*graph.outputs, *graph.arrays],
         opset_version=OPSET,
         dynamo=True,
         external_data=False,

@@ -109,19 +109,22 @@ class ImageRequest:
         *,
         attention: Attention,
         explain: Sequence[int] | None = None,
+        tokens: str | None = None,
         familiar: Familiar = BY_SETTINGS,
         success: str,
     ) -> list[Outcome]:
         """Run the model on the images, in order.
 
         `attention` is the parameter of that name. With `explain` the maps are made too, with evidence for these classes
-        as an engine takes them. `familiar` says which images are refused, and `success` counts the images that succeed
-        in the metrics. Raises InvalidParameter if no image can be refused, ClientDisconnect, and what admission raises.
+        as an engine takes them, and with `tokens` each image has this array of them. `familiar` says which images are
+        refused, and `success` counts the images that succeed in the metrics. Raises InvalidParameter if no image can be
+        refused, ClientDisconnect, and what admission raises.
         """
         services, state = self.services, RequestState.of(self.request.scope)
         wanted = Wanted(
             keep=attention is not False,
             explain=() if attention == "now" else explain,
+            tokens=tokens,
             least_familiarity=familiar.least(services.settings, services.bundle.manifest),
             deadline=state.deadline,
             stages=state.stages,

@@ -121,7 +121,7 @@ def preferred_format(accept: Iterable[str], *, among: Iterable[Format]) -> Forma
     return max(among, key=weight)
 
 
-def npy(array: npt.NDArray[np.float32]) -> bytes:
+def npy(array: npt.NDArray[np.floating]) -> bytes:
     """An array as NumPy's own file format."""
     out = BytesIO()
     np.save(out, array, allow_pickle=False)

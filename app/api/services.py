@@ -1,6 +1,7 @@
 """What the routes depend on: the parts that `create_app` builds, and work that ends when a request's client leaves."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,11 +15,12 @@ from starlette.requests import ClientDisconnect
 
 from app.api.render import Drawings
 from app.api.results import ModelName
-from app.bundle import Bundle
+from app.bundle import Bundle, Graph
 from app.classifier import Classifier
-from app.errors import UnknownAttention
+from app.errors import DeadlineExceeded, UnknownAttention
 from app.http.admission import Admission
 from app.images.preprocess import PreprocessedImage
+from app.inference.engine import Outputs
 from app.inference.model import Model
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
@@ -70,6 +72,18 @@ class Services:
         state = RequestState.of(request.scope)
         making = self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
         return await cancel_on_disconnect(request, making)
+
+    async def run(self, graph: Graph, kept: KeptImage, request: Request) -> Outputs:
+        """The outputs of a graph for a kept image. Raises what admission and the batcher raise, DeadlineExceeded, and
+        ClientDisconnect if the client leaves.
+        """
+        state = RequestState.of(request.scope)
+        running = self.explainer.run(graph, kept, deadline=state.deadline, stages=state.stages)
+        try:
+            async with asyncio.timeout(state.deadline - time.monotonic()):
+                return await cancel_on_disconnect(request, running)
+        except TimeoutError:
+            raise DeadlineExceeded from None
 
     async def occluded(
         self,

@@ -24,6 +24,7 @@ MEANINGS = {
     400: "The request cannot be understood",
     401: "The request needs an API key, where the server has keys",
     404: "There is nothing with this id or name",
+    406: "The answer does not have the form that `Accept` asks for",
     408: "The request did not arrive in time",
     409: "The model has no classes",
     413: "The request has too many bytes",

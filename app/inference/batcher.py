@@ -13,8 +13,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from app.bundle import GRAPHS, Graph
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.engine import GRAPHS, Graph, Outputs, Pixels
+from app.inference.engine import Outputs, Pixels, runs_beside
 from app.inference.model import Model
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
@@ -171,7 +172,7 @@ class Batcher:
         graph = waiting[0].graph
         same = [ticket for ticket in waiting if ticket.graph == graph]
         several = len(same) + len(self._running) > 1  # there is something to share the cores with
-        beside = several and graph == "classify" and model.engine.side_by_side > 1
+        beside = several and runs_beside(graph) and model.engine.side_by_side > 1
         if not self._has_room(beside=beside):
             return None
         batch = Batch(graph=graph, tickets=same[: 1 if beside else model.largest[graph]], beside=beside)
@@ -181,9 +182,10 @@ class Batcher:
 
     def _next_test(self, model: Model) -> Batch | None:
         """Each graph in each way in which images are run, in turn. None while it has to wait for a run under way."""
-        tests = [Batch(graph=graph, tickets=[]) for graph in GRAPHS]
+        graphs = model.engine.layout
+        tests = [Batch(graph=graph, tickets=[]) for graph in graphs]
         if model.engine.side_by_side > 1:
-            tests.insert(0, Batch(graph="classify", tickets=[], beside=True))
+            tests = [*(Batch(graph=graph, tickets=[], beside=True) for graph in graphs if runs_beside(graph)), *tests]
         tests = [test for test in tests if self._has_room(beside=test.beside)]
         if not tests:
             return None

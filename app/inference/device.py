@@ -82,6 +82,7 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
         raise DeviceError(f"This bundle is in {manifest.precision}, which only CPUs compute here: export it in fp16")
     engine = CudaEngine(
         folder=bundle.folder,
+        layout=manifest.graphs,
         image_size=manifest.image.size,
         precision=manifest.precision,
         max_batch=settings.max_batch or BATCH_ON_GPU,
@@ -99,7 +100,7 @@ def _on_cpu(settings: Settings, bundle: Bundle, kind: Callable[..., Engine]) -> 
     threads = settings.model_threads or allowed_cores()
     engine = kind(
         graph=bundle.folder / COMBINED_GRAPH,
-        shapes=manifest.explains,
+        layout=manifest.graphs,
         precision=manifest.precision,
         threads=threads,
         side_by_side=min(threads, settings.max_batch or SIDE_BY_SIDE) if weights <= LARGEST_COPY else 1,

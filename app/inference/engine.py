@@ -9,23 +9,21 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from math import prod
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
+from app.bundle import Graph, Precision, Shapes
 from app.errors import CannotStart
 
-Graph = Literal["classify", "explain"]
-GRAPHS: tuple[Graph, ...] = get_args(Graph)
-GRAPH_FILES: dict[Graph, str] = {"classify": CLASSIFY_GRAPH, "explain": EXPLAIN_GRAPH}
 Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)
 Classes = Sequence[Sequence[int]]  # of each image, those to explain, as far as any are given
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first except for one image's
-Shapes = Mapping[str, tuple[int, ...]]  # of one image's outputs of the explaining graph, in their order
+Layout = Mapping[Graph, Shapes]  # the outputs of each graph that the bundle has
 MOST_LIKELY_CLASS = -1  # in the k-th place: the k-th most likely
 Fault = Literal["memory", "fatal", "other"]
 
@@ -72,11 +70,14 @@ class Check(Protocol):
 
 
 class Engine(Protocol):
-    """A bundle on one device. `classify` gives logits and embedding, `explain` every map too."""
+    """A bundle on one device. `classify` gives logits and embedding, `explain` every map too, and `tokens` the tokens
+    in place of maps.
+    """
 
     provider: str  # what really runs the graphs
     computes_in: Precision  # the numbers in which the blocks are really computed
-    side_by_side: int = 1  # runs of one image each, in the graph `classify`; 1: one run follows another
+    side_by_side: int = 1  # runs of one image each, in graphs without maps; 1: one run follows another
+    layout: Layout
 
     def warm_up(self, check: Check) -> None:
         """Call `check` for each way to run, twice for each that is measured: the first run also allocates memory."""
@@ -92,37 +93,35 @@ class Engine(Protocol):
 
 
 class CpuEngine(Engine):
-    """Runs both graphs in one, `combined.onnx`, so that weights are held once. A run side by side has one image.
+    """Runs all graphs in one, `combined.onnx`, so that weights are held once. A run side by side has one image.
 
-    The inputs of this graph are `images`; `asked`, the classes to explain, where the model has any; and `explain`,
-    which says which graph to run. Its output has a row for each image: all outputs of that graph, flat and side by
-    side, because OpenVINO 2026.4 refuses a branch that has an output for each of them.
+    The inputs of this graph are `images`; `asked`, the classes to explain, where the model has any; and `explain` and
+    `with_tokens`, which say which graph to run. Its output has a row for each image: all outputs of that graph, flat
+    and side by side, because OpenVINO 2026.4 refuses a branch that has an output for each of them.
     """
 
-    shapes: Shapes
-
     def warm_up(self, check: Check) -> None:
-        for graph in GRAPHS:
+        for graph in self.layout:
             check(graph)
             check(graph)
         if self.side_by_side > 1:
             with ThreadPoolExecutor(self.side_by_side) as threads:  # so that each of them is checked
-                for _ in range(2):
-                    list(threads.map(lambda _: check("classify", beside=True), range(self.side_by_side)))
+                for graph in [graph for graph in self.layout if runs_beside(graph)] * 2:
+                    list(threads.map(partial(check, beside=True), [graph] * self.side_by_side))
 
     def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
-        """The outputs are views of the rows: the lean graph has only the first of `shapes`."""
+        """The outputs are views of the rows."""
         batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))  # a single image is not copied
         inputs: dict[str, npt.NDArray[Any]] = {"images": batch, "explain": np.array(graph == "explain")}
-        if explained := self.shapes.get("classes"):
+        if "tokens" in self.layout:
+            inputs["with_tokens"] = np.array(graph == "tokens")
+        if explained := self.layout["explain"].get("classes"):
             inputs["asked"] = np.empty((len(batch), *explained), np.int64)
             fill_classes(inputs["asked"], classes)
         rows = self._rows(inputs, beside=beside)
         outputs: Outputs = {}
         start = 0
-        for name, shape in self.shapes.items():
-            if start == rows.shape[1]:
-                break
+        for name, shape in self.layout[graph].items():
             end = start + prod(shape)
             outputs[name] = rows[:, start:end].reshape(len(rows), *shape)
             start = end
@@ -133,6 +132,11 @@ class CpuEngine(Engine):
     @abstractmethod
     def _rows(self, inputs: dict[str, npt.NDArray[Any]], *, beside: bool) -> npt.NDArray[np.float32]:
         """(images, numbers), which stay as they are in later runs."""
+
+
+def runs_beside(graph: Graph) -> bool:
+    """Whether runs of a graph share the cores, where a processor has runs side by side. Maps are not in a hurry."""
+    return graph != "explain"
 
 
 def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:

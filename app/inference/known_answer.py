@@ -4,19 +4,21 @@ A session can compute wrong numbers that are finite: a damaged weight, a kernel 
 buffers. Nothing else would notice, so the engine runs this image at warm-up, before it uses a batch size for the first
 time, and when it tests itself.
 
-Of maps over tokens or heads the manifest has weighted sums. The weights are irregular: a plain sum of attention is 1
-whatever it says, and with weights that rise evenly, a map that is blurred or mirrored may have the same sum.
+Of maps over tokens or heads, and of tokens over features, the manifest has weighted sums. The weights are irregular: a
+plain sum of attention is 1 whatever it says, and with weights that rise evenly, a map that is blurred or mirrored may
+have the same sum.
 """
 
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import KnownAnswer
-from app.inference.engine import MOST_LIKELY_CLASS, Classes, DeviceError, Graph, Outputs, Pixels
+from app.bundle import Graph, KnownAnswer, is_array
+from app.inference.engine import MOST_LIKELY_CLASS, Classes, DeviceError, Outputs, Pixels
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 BY_CLASS = ("evidence", "evidence_heads", "evidence_rest", "lens")
-SUMMED = ("attention", "rollout", "evidence", "evidence_heads")  # over the last axis: tokens, of evidence_heads heads
+# As they are, or in sums over the last axis: tokens, of evidence_heads heads, and features of the arrays of tokens.
+WHOLE = ("embedding", "unlike", "distance", "lens", "evidence_rest")
 
 Numbers = npt.NDArray[np.float64]
 
@@ -68,6 +70,9 @@ class KnownImage:
         apart["embedding"] /= np.abs(self._sums["embedding"]).max()
         if "unlike" in apart:
             apart["unlike"] /= max(1, np.abs(self._sums["unlike"]).max())  # it may be about 0
+        arrays = [apart.pop(name) / np.abs(self._sums[name]).max() for name in outputs if is_array(name)]
+        if arrays:
+            apart["tokens"] = np.max(arrays, axis=0)
         if "logits" not in outputs:
             return apart
         largest_logit = np.abs(self._logits).max()
@@ -117,7 +122,7 @@ def sums(outputs: Outputs) -> dict[str, Numbers]:
     others = {name: array.astype(np.float64) for name, array in outputs.items() if name not in ("logits", "classes")}
     if "lens" in others:
         others["lens"] = others["lens"].swapaxes(1, 2)  # (B, L, K)
-    return {name: array @ _weights(array.shape[-1]) if name in SUMMED else array for name, array in others.items()}
+    return {name: array if name in WHOLE else array @ _weights(array.shape[-1]) for name, array in others.items()}
 
 
 def _weights(count: int) -> Numbers:

@@ -5,7 +5,8 @@ import time
 
 from pydantic import BaseModel
 
-from app.inference.engine import GRAPHS, Classes, Engine, Graph, Images, Outputs
+from app.bundle import GRAPHS, Graph
+from app.inference.engine import Classes, Engine, Images, Outputs
 from app.inference.known_answer import KnownImage
 
 NEWEST_WEIGHT = 0.1  # of the newest run in the running mean
@@ -38,7 +39,7 @@ class Model:
         """Check the known image in each of the engine's ways to run. Raises WrongAnswer, and what the engine raises."""
         self.engine.warm_up(self.check)
         if self.engine.side_by_side == 1:
-            self.largest = {graph: latency.best() for graph, latency in self._latency.items()}
+            self.largest |= {graph: self._latency[graph].best() for graph in self.engine.layout}
 
     def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
         """Outputs for `images`, each uint8 (height, width, 3), and the `classes` to explain. As many threads may call

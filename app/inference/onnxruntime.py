@@ -8,7 +8,7 @@ import numpy.typing as npt
 import onnxruntime as ort
 
 from app.bundle import Precision
-from app.inference.engine import CpuEngine, Shapes
+from app.inference.engine import CpuEngine, Layout
 
 
 class OnnxEngine(CpuEngine):
@@ -17,10 +17,10 @@ class OnnxEngine(CpuEngine):
     provider = "CPUExecutionProvider"
 
     def __init__(
-        self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, side_by_side: int = 1
+        self, *, graph: Path, layout: Layout, precision: Precision, threads: int, side_by_side: int = 1
     ) -> None:
-        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
-        self.shapes, self.side_by_side = shapes, side_by_side
+        """`threads` are the cores to use."""
+        self.layout, self.side_by_side = layout, side_by_side
         self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
         self._alone = self._beside = self._session(graph, threads)
         if side_by_side > 1:

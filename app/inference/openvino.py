@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Precision
-from app.inference.engine import CpuEngine, Shapes
+from app.inference.engine import CpuEngine, Layout
 from app.machine import processors
 
 sys.modules.setdefault("openvino.tools.ovc", None)  # type: ignore[arg-type]  # it would report its import to its makers
@@ -27,13 +27,13 @@ class OpenVinoEngine(CpuEngine):
     provider = "OpenVINO"
 
     def __init__(
-        self, *, graph: Path, shapes: Shapes, precision: Precision, threads: int, side_by_side: int = 1
+        self, *, graph: Path, layout: Layout, precision: Precision, threads: int, side_by_side: int = 1
     ) -> None:
-        """`shapes` are those of an image's outputs of the explaining graph, `threads` the cores to use."""
+        """`threads` are the cores to use."""
         core = ov.Core()
         bfloat16 = precision == "bf16" and "BF16" in core.get_property(DEVICE, "OPTIMIZATION_CAPABILITIES")
         self.computes_in: Precision = precision if precision == "int8" or bfloat16 else "fp32"  # fp16 too: see the hint
-        self.shapes = shapes
+        self.layout = layout
         model = core.read_model(graph)
         if bfloat16:
             _compute_in_bfloat16(model)

@@ -18,9 +18,10 @@ from functools import partial
 
 import numpy as np
 
+from app.bundle import Graph
 from app.errors import InferenceFailed, Overloaded
 from app.inference.batcher import Batch, Batcher, Ticket, answer
-from app.inference.engine import Graph, Outputs, fault_of
+from app.inference.engine import Outputs, fault_of
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.lifecycle import Lifecycle

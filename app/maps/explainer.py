@@ -13,9 +13,11 @@ from typing import Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from app.bundle import Graph
 from app.errors import DeadlineExceeded, UnknownAttention
 from app.images.preprocess import PreprocessedImage
 from app.inference.batcher import Batcher
+from app.inference.engine import Outputs
 from app.inference.scoring import most_likely
 from app.maps.record import DamagedRecord, KeptImage, Maps, RecordFormat
 from app.telemetry.metrics import Metrics
@@ -102,6 +104,26 @@ class Explainer:
             raise DeadlineExceeded
         return running.result()
 
+    async def run(
+        self,
+        graph: Graph,
+        kept: KeptImage,
+        *,
+        deadline: float,
+        stages: Stages,
+        classes: Sequence[int] = (),
+        latest: float | None = None,
+    ) -> Outputs:
+        """The outputs of a graph for a kept image. The run gets a place only if it could end by `deadline`, and may
+        begin until `latest`, or the same. Raises what admission and the batcher raise.
+        """
+        with self.places.admit(1, deadline=deadline) as answered:
+            outputs = await self.batcher.run(
+                graph, kept.image.pixels, classes=classes, deadline=latest or deadline, stages=stages
+            )
+            answered()
+        return outputs
+
     async def finish(self) -> None:
         """Wait for the runs of callers whose deadline has passed."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -119,13 +141,9 @@ class Explainer:
             return None
 
     async def _make(self, key: str, kept: KeptImage, classes: Sequence[int], deadline: float, stages: Stages) -> Maps:
-        """`deadline` is the first caller's. The run gets a place only if it could end by then, and may end later."""
+        """`deadline` is the first caller's."""
         latest = time.monotonic() + self.run_timeout_s
-        with self.places.admit(1, deadline=deadline) as answered:
-            outputs = await self.batcher.run(
-                "explain", kept.image.pixels, classes=classes, deadline=latest, stages=stages
-            )
-            answered()
+        outputs = await self.run("explain", kept, deadline=deadline, stages=stages, classes=classes, latest=latest)
         maps = Maps.of(outputs)
         await self.store.keep(key, self.records.pack_maps(maps))
         return maps

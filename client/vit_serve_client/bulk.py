@@ -47,6 +47,7 @@ class Bulk:
     maps: Mirror | None  # for heatmaps of `method`
     method: str
     embedding: bool  # each result has one
+    patches: Mirror | None = None  # for patch tokens
     unfamiliar: str | None = None  # as `least_familiarity`, of the service; None: as it is set
     least_familiarity: float | None = None
 
@@ -60,6 +61,7 @@ class Bulk:
         attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
         familiar: dict[str, Any] = {"unfamiliar": self.unfamiliar, "least_familiarity": self.least_familiarity}
         self._embed = partial(self.client.embed_all, **familiar)
+        self._patches = partial(self.client.patches, **familiar)
         self._ask = partial(self._embed, attention=attention)
         if self.model.manifest.labels:
             self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=attention, **familiar)
@@ -112,6 +114,9 @@ class Bulk:
             for image in good:
                 vector = array("f", embedded[image].embedding or ())  # small, as results wait for those before them
                 results[image] = Answer(results[image], error=embedded[image].error, embedding=vector)
+        if self.patches:
+            for image in [image for image, result in results.items() if not result.error]:
+                results[image] = self._with_patches(image, contents[image], results[image])
         if self.maps:
             for image, result in results.items():
                 if heatmap := self._heatmap(result.id) if result.id else None:
@@ -120,6 +125,19 @@ class Bulk:
                 elif not result.error:
                     results[image] = failed("No heatmap", "The service did not keep the maps of this image.")
         return results
+
+    def _with_patches(self, image: str, content: bytes, result: Answer) -> Answer:
+        """The same result once the file of its patches is there, else why it is not."""
+        assert self.patches
+        try:
+            tokens = self._patiently(partial(self._patches, content))
+        except ServiceProblem as refused:
+            if not self._is_of_images(refused, 1):
+                raise
+            return Answer(error=refused.problem)
+        if self.patches.write(image, tokens):
+            return result
+        return failed("No patches", "Its patches can have no such name here.")
 
     def _each(self, contents: dict[str, bytes], call: Callable[[list[bytes]], Answer]) -> dict[str, Answer]:
         """The result of each image. Those that are large, or get one problem together, are sent alone."""

@@ -8,7 +8,7 @@ with Client("http://localhost:8000") as client:
 import json
 import os
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import closing, suppress
 from functools import partial
@@ -20,12 +20,15 @@ from urllib.parse import quote
 import httpx
 
 from vit_serve_client.address import whole
+from vit_serve_client.npy import of_one
 from vit_serve_client.proxy import proxy_to
 from vit_serve_client.shapes import has_results, is_classified, is_embedded, is_model, is_problem
 from vit_serve_client.walk import read_file
 
-MAP_TYPES = {"image/png", "application/json", "application/x-npy"}
-LARGEST_JSON, LARGEST_MAP = 2**25, 2**28  # bytes of an answer: of all labels of eight images, of 50 million pixels
+NPY = "application/x-npy"
+MAP_TYPES = {"image/png", "application/json", NPY}
+# Bytes of an answer: of all labels of eight images; of 50 million pixels, or 40,000 tokens of 1,536 numbers.
+LARGEST_JSON, LARGEST_MAP = 2**25, 2**28
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # seconds
 Source = bytes | str | Path  # the bytes of an image file, or its path
 
@@ -97,12 +100,17 @@ class Client:
         """The embeddings of several images, answered as by `classify_all`."""
         return self._each("/embed", is_embedded, images, parameters)
 
+    def patches(self, image: Source, **parameters: Any) -> bytes:
+        """The tokens of an image as a .npy file (rows, columns, features), or with tokens="all" (tokens, features).
+        `parameters` are tokens, layer, dtype, normalize, unfamiliar and least_familiarity of POST /embed.
+        """
+        query = {"tokens": "patches"} | parameters
+        content = _file(self._ask("POST", "/embed", query, [image], largest=LARGEST_MAP), {NPY})
+        return of_one(content)
+
     def attention(self, id: str, **parameters: Any) -> bytes:
         """A map, as PNG unless `format` says json or npy. `parameters` are those of GET /attention/{id}."""
-        response = self._ask("GET", _place(id), parameters, largest=LARGEST_MAP)
-        if response.headers.get("content-type") not in MAP_TYPES:
-            raise _not_the_service(response)
-        return response.content
+        return _file(self._ask("GET", _place(id), parameters, largest=LARGEST_MAP), MAP_TYPES)
 
     def verify(self, id: str, **parameters: Any) -> Answer:
         """How faithful a map is. `parameters` are those of POST /attention/{id}/verify."""
@@ -211,6 +219,13 @@ def _trust(server: str) -> ssl.SSLContext:
     except OSError as error:
         named = os.environ.get("SSL_CERT_FILE")  # by which httpx goes
         raise ConnectionError(f"no certificates can be read from SSL_CERT_FILE, {named}: {error.strerror}") from None
+
+
+def _file(response: httpx.Response, types: Collection[str]) -> bytes:
+    """Raises NotTheService for another type than these."""
+    if response.headers.get("content-type") not in types:
+        raise _not_the_service(response)
+    return response.content
 
 
 def _only(answer: Answer) -> Answer:

@@ -41,9 +41,9 @@ def main(arguments: list[str]) -> int:
     made += [options.maps] if options.maps else []
     try:
         images = _of_part(image_files(options.images, stdin=sys.stdin.buffer, made=made), *options.part)
-        places = [path for path in (options.out, options.embeddings) if path]
+        places = [path for path in (options.out, options.embeddings, options.patches) if path]
         if len({os.path.realpath(path) for path in places}) < len(places):
-            raise ValueError(f"{options.out} cannot have both labels and embeddings: give another --embeddings")
+            raise ValueError("--out, --embeddings and --patches cannot have one place: give others")
         for path in filter(parquet.is_wanted, places):
             parquet.check(path, images)
         output = Output(options.out, no_formulas=options.no_formulas)
@@ -73,7 +73,8 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
     maps = Mirror(options.maps, root, ".png") if options.maps else None
     in_one_file = parquet.is_wanted(options.embeddings)
     embeddings = Mirror(options.embeddings, root, ".npy") if options.embeddings and not in_one_file else None
-    mirrors = [mirror for mirror in (maps, embeddings) if mirror]
+    patches = Mirror(options.patches, root, ".npy") if options.patches else None
+    mirrors = [mirror for mirror in (maps, embeddings, patches) if mirror]
     for mirror in mirrors:
         _check(mirror, output, images)
     for _, folder in filter(None, (options.least_sure, options.least_familiar)):
@@ -90,6 +91,7 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             maps=maps,
             method=options.method,
             embedding=bool(options.embeddings),
+            patches=patches,
             unfamiliar=options.unfamiliar,
             least_familiarity=options.least_familiarity,
         )
@@ -181,7 +183,9 @@ def _copy(bulk: Bulk, images: Sequence[str], folder: Path, root: Path, *, concur
             tell(f"{image}: {result.error.detail}")
         copies.copy(image)
 
-    replace(bulk, maps=Mirror(folder, root, ".png"), embedding=False).run(images, copy, concurrency=concurrency)
+    replace(bulk, maps=Mirror(folder, root, ".png"), embedding=False, patches=None).run(
+        images, copy, concurrency=concurrency
+    )
 
 
 def _listed(labels: Counter[str]) -> str:

@@ -42,6 +42,7 @@ def parser() -> argparse.ArgumentParser:
     add("--maps", type=Path, metavar="FOLDER", help="write heatmaps; FOLDER mirrors that of the images")
     add("--method", choices=METHODS, default=METHODS[0], help=f"what heatmaps show (default: {METHODS[0]})")
     add("--embeddings", type=Path, metavar="PLACE", help="write embeddings: as .npy to a folder, or to a .parquet file")
+    add("--patches", type=Path, metavar="FOLDER", help="write the patch tokens of each image as .npy")
     add(
         "--least-sure",
         nargs=2,

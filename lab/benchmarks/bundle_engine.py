@@ -16,7 +16,7 @@ def open_engine(bundle: Path, engine: str = "openvino", *, threads: int | None =
     manifest = load_bundle(bundle).manifest
     return Kind(
         graph=bundle / COMBINED_GRAPH,
-        shapes=manifest.explains,
+        layout=manifest.graphs,
         precision=manifest.precision,
         threads=threads or allowed_cores(),
     )

@@ -11,8 +11,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from app.bundle import WEIGHTS
-from app.inference.engine import Graph
+from app.bundle import WEIGHTS, Graph
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.record import Row, Rows
 

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from app.bundle import load_bundle
-from app.inference.engine import Graph
+from app.bundle import Graph, load_bundle
 from app.machine import allowed_cores
 from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.servers.vit import opened

@@ -13,8 +13,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from app.bundle import Precision
-from app.inference.engine import Graph
+from app.bundle import Graph, Precision
 from app.machine import allowed_cores
 from lab.benchmarks.engines import PRECISIONS
 from lab.benchmarks.plain_export import export_plainly

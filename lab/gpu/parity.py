@@ -4,7 +4,7 @@ import numpy as np
 
 from app.bundle import Bundle
 from app.inference.cuda.engine import CudaEngine
-from app.inference.engine import GRAPH_FILES, Engine, Outputs
+from app.inference.engine import Engine, Outputs
 from app.inference.known_answer import BY_CLASS, KnownImage
 from app.inference.model import Model
 from lab.benchmarks.bundle_engine import open_engine
@@ -44,7 +44,13 @@ def open_on_gpu(bundle: Bundle, max_batch: int) -> tuple[Model, CudaEngine]:
     """Not yet warm."""
     manifest = bundle.manifest
     size = manifest.image.size
-    engine = CudaEngine(folder=bundle.folder, image_size=size, precision=manifest.precision, max_batch=max_batch)
+    engine = CudaEngine(
+        folder=bundle.folder,
+        layout=manifest.graphs,
+        image_size=size,
+        precision=manifest.precision,
+        max_batch=max_batch,
+    )
     return Model(engine=engine, known=KnownImage(manifest.known_answer, size)), engine
 
 
@@ -87,7 +93,7 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
 
 def check_batches(engine: Engine, images: np.ndarray, tolerance: float) -> None:
     """One size, another, the first again: each image has the answer that it has alone, in a padded batch too."""
-    for graph in GRAPH_FILES:
+    for graph in engine.layout:
         alone = [engine.run(graph, [image])["embedding"][0] for image in images[:24]]
         for start, count in CHANGING:
             found = engine.run(graph, list(images[start : start + count]))["embedding"]

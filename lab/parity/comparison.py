@@ -23,13 +23,15 @@ class Row:
     sizes: Sequence[Sequence[int]] = ()  # (height, width) of the images
     errors: Sequence[float] = ()  # largest absolute difference of a logit, by size
     largest: float = 0.0  # largest absolute logit
+    # Largest difference of a number of a token, relative to the largest, after the final norm and the first block.
+    tokens: float | None = None
     rounding: float = 3e-6  # relative; a larger error is not of rounding alone
     refused: str = ""  # why it is not loaded; the fields above are then empty
 
     @property
     def error(self) -> float:
-        """Relative to the largest logit."""
-        return max(self.errors, default=0.0) / (self.largest or 1.0)
+        """The larger one of logits, relative to the largest, and of tokens."""
+        return max(max(self.errors, default=0.0) / (self.largest or 1.0), self.tokens or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +63,20 @@ def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:
 @torch.inference_mode()
 def logits(model: Network, size: Size) -> Tensor:
     """Of one image of noise, the same in every call."""
-    return model(torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1)))
+    return model(noise(size))
+
+
+def noise(size: Size) -> Tensor:
+    return torch.randn(1, 3, *size, generator=torch.Generator().manual_seed(1))
+
+
+@torch.inference_mode()
+def of_tokens(checkpoint: Checkpoint, size: Size, theirs: Callable[[Tensor], tuple[Tensor, Tensor]]) -> float:
+    """`tokens` of a Row, where `theirs` gives those after the final norm and after the first block, each (1, T, D)."""
+    model, (height, width) = checkpoint.model, checkpoint.preprocessing.size
+    layers = model.layers(noise(size)[..., :height, :width])
+    pairs = zip((model.norm(layers[-1]), layers[1]), theirs(noise(size)), strict=True)
+    return max(((ours - own).abs().max() / own.abs().max()).item() for ours, own in pairs)
 
 
 def seen(checkpoint: Checkpoint) -> Network:

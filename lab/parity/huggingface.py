@@ -8,13 +8,14 @@ left transformers with version 5, and lab/golden/peers/huggingface.py builds it 
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from lab.golden.peers.huggingface import save
-from lab.parity.comparison import Row, difference, randomise, seen
+from lab.parity.comparison import Row, difference, of_tokens, randomise, seen
 from model.checkpoints import load_checkpoint
 
 Json = dict[str, Any]
@@ -111,7 +112,22 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
     asked = {} if network.always else {"interpolate_pos_encoding": True}
     name = ", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}")))
     theirs = (answers(model), answers(model, **asked))
-    return Row(name=name, **difference((own, other), (seen(ours), resized.model), theirs))
+    tokens = of_tokens(ours, own, partial(tokens_of, model))
+    return Row(name=name, tokens=tokens, **difference((own, other), (seen(ours), resized.model), theirs))
+
+
+def tokens_of(model: Any, images: Tensor) -> tuple[Tensor, Tensor]:
+    """CLIP's own `last_hidden_state` is the stream after the last block, of which its classifier reads the mean: its
+    norm is before the projection alone. That of all others is after the norm.
+    """
+    whole = type(model).__name__.endswith("Model")
+    tower = getattr(model, "vision_model", model if whole else model.base_model)
+    found = tower(images, output_hidden_states=True)
+    last = found.last_hidden_state
+    if whole and tower is not model and not type(model).__name__.startswith("Siglip"):
+        (norm,) = (layer for name, layer in tower.named_modules() if name.endswith("post_layernorm"))
+        last = norm(last)
+    return last, found.hidden_states[1]
 
 
 def processor(side: int, *, squash: bool) -> Any:

@@ -8,10 +8,14 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lab.parity.comparison import Row, difference, randomise, seen
+import torch
+from torch import Tensor
+
+from lab.parity.comparison import Row, difference, of_tokens, randomise, seen
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import table
@@ -63,4 +67,14 @@ def compare(name: str, folder: Path) -> Row:
     # A ResNet of random weights multiplies rounding a thousandfold: in float64 the two sides differ by 2e-8 at most.
     rounding = {} if ours.config.stem_layers is None else {"rounding": 1e-4}
     found = difference((own, other), (seen(loaded), ours_resized), (theirs, theirs_resized.eval()))
-    return Row(name=name, module=module, **rounding, **found)
+    tokens = of_tokens(loaded, own, partial(tokens_of, theirs))
+    return Row(name=name, module=module, tokens=tokens, **rounding, **found)
+
+
+def tokens_of(model: Any, images: Tensor) -> tuple[Tensor, Tensor]:
+    asked = {"indices": [0], "output_fmt": "NLC", "intermediates_only": True}
+    prefix = bool(model.num_prefix_tokens)  # without any, one of its modules fails when it is asked for them
+    (first,) = model.forward_intermediates(images, return_prefix_tokens=prefix, **asked)
+    if isinstance(first, tuple):  # the patches, and those before them
+        first = torch.cat(first[::-1], dim=1)
+    return model.forward_features(images), first

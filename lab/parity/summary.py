@@ -47,6 +47,7 @@ def networks(libraries: Iterable[Section]) -> str:
                 "equal in every bit": sum(not any(row.errors) for row in loaded),
                 "largest difference": shown(max(worst.errors)),
                 "largest logit there": f"{worst.largest:.1f}" if any(worst.errors) else "",
+                "tokens, relative": shown(max((row.tokens for row in loaded if row.tokens is not None), default=0.0)),
             })  # fmt: skip
     return table(lines)
 

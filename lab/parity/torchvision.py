@@ -3,12 +3,13 @@
 import math
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from lab.parity.comparison import Row, difference, randomise
+from lab.parity.comparison import Row, difference, of_tokens, randomise
 from model.checkpoints import load_checkpoint
 
 SIZES = {"vit_b_16": (224, 384), "vit_b_32": (224,), "vit_l_16": (224, 512), "vit_l_32": (224,), "vit_h_14": (224, 518)}
@@ -36,13 +37,23 @@ def compare(constructor: str, side: int, file: Path) -> Row:
     heads = theirs.encoder.layers[0].num_heads
     own, other = (side, side), (larger, larger)
     given = STATED | {"heads": str(heads)}
-    ours, ours_resized = (
-        load_checkpoint(file, overrides=given | {"image_size": str(size), "resize_size": str(size)}).model
+    loaded, resized = (
+        load_checkpoint(file, overrides=given | {"image_size": str(size), "resize_size": str(size)})
         for size in (own, other)
     )
     rounding = 1e-5  # of sums this wide; in float64 the two sides differ by 1e-7, which is rounded in the file
-    found = difference((own, other), (ours, ours_resized), (theirs, theirs_resized))
-    return Row(name=f"{constructor} {side}/{theirs.patch_size}", rounding=rounding, **found)
+    found = difference((own, other), (loaded.model, resized.model), (theirs, theirs_resized))
+    tokens = of_tokens(loaded, own, partial(tokens_of, theirs))
+    return Row(name=f"{constructor} {side}/{theirs.patch_size}", rounding=rounding, tokens=tokens, **found)
+
+
+def tokens_of(model: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:
+    found: dict[str, Tensor] = {}
+    encoder = model.get_submodule("encoder")
+    for name, layer in (("last", encoder), ("first", encoder.get_submodule("layers")[0])):
+        layer.register_forward_hook(lambda _, __, output, name=name: found.update({name: output}))
+    model(images)
+    return found["last"], found["first"]
 
 
 def shallow(constructor: str, side: int) -> nn.Module:

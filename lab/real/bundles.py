@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from app.bundle import Precision
-from app.inference.engine import Engine, Graph, Outputs
+from app.bundle import Graph, Precision
+from app.inference.engine import Engine, Outputs
 from export.bundle import write_bundle
 from export.folder import decoded, read_folder
 from export.image_spec import image_spec

@@ -1,7 +1,9 @@
 """app/batch.py: the numbers of the service, without a web framework."""
 
 import pickle
+from io import BytesIO
 
+import numpy as np
 import pytest
 
 from app.batch import BatchClassifier, BatchFailed
@@ -14,7 +16,7 @@ BROKEN = jpeg()[:5000]
 
 @pytest.fixture(scope="module")
 def classify():
-    with BatchClassifier(DEMO_BUNDLE, top_k=3, evidence="star") as batch:
+    with BatchClassifier(DEMO_BUNDLE, top_k=3, evidence="star", tokens="patches") as batch:
         yield batch
 
 
@@ -30,10 +32,12 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         assert row["embedding"] == embedded["embedding"]
         assert row["familiarity"] == result["familiarity"]
         assert row["evidence"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "receipt")}
+        tokens = client.post("/embed?tokens=patches", content=image)
+        assert np.array_equal(row["tokens"][np.newaxis], np.load(BytesIO(tokens.content)))
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {
-        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence")),
+        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence", "tokens")),
         "error": {name: problem[name] for name in ("type", "title", "status", "detail")},
     }
 

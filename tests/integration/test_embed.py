@@ -45,6 +45,41 @@ def test_numpy_gets_one_row_for_each_image(client, star):
     assert np.abs(rows - expected).max() <= 1e-5 * np.abs(expected).max()  # batches may differ
 
 
+def array(answer) -> np.ndarray:
+    assert answer.status_code == 200, answer.text
+    return np.load(BytesIO(answer.content))
+
+
+def test_tokens_come_as_one_array_and_the_same_for_an_image_that_was_kept(client, star):
+    files = [("image", star), ("image", lossless())]
+    embedded = array(client.post("/embed", files=files, headers=NPY))
+    tokens = array(client.post("/embed?tokens=all", files=files))
+    assert (tokens.dtype, tokens.shape) == (np.float32, (2, 65, 128))
+    assert tokens[:, 0] == pytest.approx(embedded, rel=1e-5, abs=1e-5)  # the head reads the class token
+    patches = array(client.post("/embed?tokens=patches&dtype=float16", files=files))
+    assert (patches.dtype, patches.shape) == (np.float16, (2, 8, 8, 128))
+    assert patches == pytest.approx(tokens[:, 1:].reshape(patches.shape), abs=0.01)
+    unit = array(client.post("/embed?tokens=patches&normalize=true", files=files))
+    assert np.linalg.norm(unit, axis=-1) == pytest.approx(1, abs=1e-5)
+    kept = client.post("/embed?attention=true", content=star).json()["results"][0]["attention"]
+    answer = client.get(f"{kept}/tokens?tokens=all")
+    assert array(answer) == pytest.approx(tokens[:1], rel=1e-5, abs=1e-5)
+    assert client.get(f"{kept}/tokens?tokens=all", headers={"If-None-Match": answer.headers["ETag"]}).status_code == 304
+
+
+@pytest.mark.parametrize(
+    ("query", "accept", "status"),
+    [
+        ("tokens=patches", "application/json", 406),
+        ("tokens=patches&layer=3", "*/*", 422),  # the bundle was exported without layers
+        ("layer=3", "*/*", 422),
+        ("tokens=all&attention=true", "*/*", 422),
+    ],
+)
+def test_tokens_are_refused_as_json_and_of_other_layers(client, star, query, accept, status):
+    assert client.post(f"/embed?{query}", content=star, headers={"Accept": accept}).status_code == status
+
+
 def test_a_bad_image_takes_its_place_in_json_and_refuses_an_array(client, star):
     files = [("image", star), ("image", b"hello")]
     good, bad = client.post("/embed", files=files).json()["results"]

@@ -80,16 +80,22 @@ def test_the_requested_outputs_are_returned(v2, url):
         triton.InferRequestedOutput("embedding", binary_data=False),
         triton.InferRequestedOutput("logits"),
         triton.InferRequestedOutput("scores", class_count=2),
+        triton.InferRequestedOutput("patches"),
+        triton.InferRequestedOutput("tokens"),
     ]
     found = v2.infer("shapes", [given(PIXELS, "UINT8")], outputs=wanted, request_id="a-1")
     answer = found.get_response()
     assert (answer["id"], answer["model_name"], answer["model_version"]) == ("a-1", "shapes", "1")
-    assert [output["name"] for output in answer["outputs"]] == ["embedding", "logits", "scores"]
+    assert [output["name"] for output in answer["outputs"]] == ["embedding", "logits", "scores", "patches", "tokens"]
     embedded, classified = (
         httpx.post(f"{url}/{path}", content=ENCODED[0], timeout=PATIENCE_S).json()["results"][0]
         for path in ("embed", "classify")
     )
     assert found.as_numpy("embedding")[0] == pytest.approx(embedded["embedding"], abs=1e-5)
+    patches, tokens = found.as_numpy("patches"), found.as_numpy("tokens")
+    assert (patches.shape, tokens.shape) == ((3, 8, 8, 128), (3, 65, 128))
+    assert np.array_equal(patches.reshape(3, 64, 128), tokens[:, 1:])
+    assert tokens[:, 0] == pytest.approx(found.as_numpy("embedding"), abs=1e-5)
     assert found.as_numpy("scores").shape == (3, 2)
     first = classified["predictions"][0]
     value, index, label = found.as_numpy("scores")[0][0].decode().split(":", 2)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.engine import GRAPHS, Check, Classes, Engine, Graph, Images, Outputs
+from app.inference.engine import Check, Classes, Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
@@ -21,9 +21,10 @@ class SideBySide(Engine):
     def __init__(self, kind: Callable[..., Engine], **how: Any) -> None:
         self.provider = kind.provider  # type: ignore[attr-defined]
         self._one_image = kind(threads=2, side_by_side=2, **how)
+        self.layout = self._one_image.layout
 
     def warm_up(self, check: Check) -> None:
-        for graph in GRAPHS:
+        for graph in self.layout:
             check(graph)
 
     def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
@@ -46,7 +47,7 @@ def engine_of(folder: Path, kind: str = "onnxruntime", precision: Precision | No
     """`precision` is that of the manifest unless it is given."""
     manifest = load_bundle(folder).manifest
     return ARRANGEMENTS[kind](
-        graph=folder / COMBINED_GRAPH, shapes=manifest.explains, precision=precision or manifest.precision, **how
+        graph=folder / COMBINED_GRAPH, layout=manifest.graphs, precision=precision or manifest.precision, **how
     )
 
 

@@ -1,4 +1,4 @@
-"""POST /embed: images in, the vectors that the head reads out."""
+"""POST /embed: images in, the vectors that the head reads out, or the tokens from which they are pooled."""
 
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 
 from app.api.description import image_request
 from app.api.image_request import Attention, ImageRequest
+from app.api.parameters import refused
 from app.api.render import MEDIA_TYPES, npy, preferred_format
 from app.api.results import (
     FailedResult,
@@ -23,13 +24,32 @@ from app.api.results import (
 )
 from app.api.route import CheckedRoute
 from app.api.services import services_of
+from app.api.tokens import DtypeField, LayerField, answered, as_dtype, check_accepted
+from app.bundle import Manifest
 from app.classifier import Processed
 from app.http.problems import problems
+from app.inference.tokens import Which, array_for
 
 
 class EmbedParameters(Familiar):
-    normalize: Annotated[bool, Field(description="Divide each embedding by its Euclidean norm")] = False
+    normalize: Annotated[bool, Field(description="Divide each embedding by its Euclidean norm, or each token")] = False
     attention: Attention = False
+    tokens: Annotated[
+        Which | None,
+        Field(description="In place of embeddings: `patches` (rows, columns, features), or `all` (tokens, features)"),
+    ] = None
+    layer: LayerField = None
+    dtype: DtypeField = "float32"
+
+    def array(self, manifest: Manifest) -> str | None:
+        """The array of tokens that is asked for, if any. Raises InvalidParameter for what does not fit together."""
+        if self.tokens is None:
+            if self.layer is not None:
+                raise refused("layer", "layer needs tokens=patches or tokens=all.")
+            return None
+        if self.attention is not False:
+            raise refused("attention", "attention is not for tokens: their answer has no place for an id.")
+        return array_for(manifest, self.layer)
 
 
 class Embedded(BaseModel):
@@ -56,24 +76,34 @@ router = APIRouter(tags=["images"], route_class=CheckedRoute)
     response_model=EmbedResponse,
     response_model_exclude_none=True,
     openapi_extra=image_request(EmbedParameters),
-    responses=problems(400, 408, 413, 415, 422) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
+    responses=problems(400, 406, 408, 413, 415, 422) | {200: {"content": {MEDIA_TYPES["npy"]: {}}}},
 )
 async def embed(request: Request) -> Any:
     """An embedding is the vector that the head reads, after the final norm and pooling.
 
-    With `Accept: application/x-npy` the answer is one float32 array (images, features). If one image fails, it is a
+    With `Accept: application/x-npy` the answer is one array (images, features). With `tokens` it is always one:
+    (images, rows, columns, features) of the patches, or (images, tokens, features) of all. If one image fails, it is a
     problem.
     """
     services = services_of(request)
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(EmbedParameters, max_images=services.settings.max_images_per_request)
-    outcomes = await brought.run(images, attention=parameters.attention, familiar=parameters, success="embedded")
-    if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
+    manifest = services.bundle.manifest
+    array = parameters.array(manifest)
+    if array:
+        check_accepted(request)
+    outcomes = await brought.run(
+        images, attention=parameters.attention, tokens=array, familiar=parameters, success="embedded"
+    )
+    if array or preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         embedded = [outcome for outcome in outcomes if isinstance(outcome, Processed)]
         if len(embedded) < len(outcomes):
             raise refusal(images, outcomes)
+        if parameters.tokens:
+            arrays = [image.tokens for image in embedded if image.tokens is not None]
+            return await answered(arrays, manifest, parameters.tokens, parameters.dtype, normalize=parameters.normalize)
         rows = np.stack([_embedding(image, normalize=parameters.normalize) for image in embedded])
-        return Response(npy(rows), media_type=MEDIA_TYPES["npy"])
+        return Response(npy(as_dtype(rows, parameters.dtype)), media_type=MEDIA_TYPES["npy"])
 
     def result(image: Processed, info: ImageInfo) -> Embedded:
         return Embedded(

@@ -9,10 +9,9 @@ from pydantic import BaseModel, Field
 from app.api.render import Format, draw_unless_known, representations
 from app.api.route import CheckedRoute
 from app.api.services import services_of
-from app.bundle import PICTURE_FORMATS, HeldOut, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
+from app.bundle import PICTURE_FORMATS, Graph, HeldOut, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.errors import UnknownPicture
 from app.http.problems import problems
-from app.inference.engine import Graph
 from app.inference.model import BatchLatency
 
 

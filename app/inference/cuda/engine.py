@@ -9,16 +9,15 @@ from pathlib import Path
 import numpy as np
 import onnxruntime as ort
 
-from app.bundle import WEIGHTS, Precision
+from app.bundle import GRAPH_FILES, WEIGHTS, Graph, Precision
 from app.inference.cuda.recording import Recording
 from app.inference.engine import (
-    GRAPH_FILES,
     Check,
     Classes,
     DeviceError,
     Engine,
-    Graph,
     Images,
+    Layout,
     Outputs,
     failures_as_device_errors,
     fault_of,
@@ -42,7 +41,7 @@ UNUSABLE = "ONNX Runtime cannot use CUDA here"
 
 
 class CudaEngine(Engine):
-    """The two graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
+    """The graphs of a bundle on one GPU. The thread that warms it up has to call `run`."""
 
     provider = "CUDAExecutionProvider"
 
@@ -50,6 +49,7 @@ class CudaEngine(Engine):
         self,
         *,
         folder: Path,
+        layout: Layout,
         image_size: tuple[int, int],
         precision: Precision,
         max_batch: int,
@@ -60,14 +60,17 @@ class CudaEngine(Engine):
         Raises DeviceError when ONNX Runtime cannot use CUDA, or has fallen back to the CPU.
         """
         self.computes_in: Precision = precision
+        self.layout = layout
         _check_runtime()
         _load_libraries()
         # TF32 has as many digits as fp16, and would round the numbers of other bundles
         self._options = PROVIDER_OPTIONS | {"use_tf32": str(int(precision == "fp16"))}
         if memory_bytes:
-            self._options["gpu_mem_limit"] = str(_memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size))
+            self._options["gpu_mem_limit"] = str(
+                _memory_of_a_graph(memory_bytes, (folder / WEIGHTS).stat().st_size, graphs=len(layout))
+            )
         with failures_as_device_errors(UNUSABLE, of_memory=TOO_SMALL):
-            self._sessions = {graph: self._session(folder / name) for graph, name in GRAPH_FILES.items()}
+            self._sessions = {graph: self._session(folder / GRAPH_FILES[graph]) for graph in layout}
         if any(session.get_providers()[0] != self.provider for session in self._sessions.values()):
             raise DeviceError(UNUSABLE)
         self._recordings: dict[tuple[Graph, int], Recording] = {}
@@ -95,7 +98,7 @@ class CudaEngine(Engine):
         largest = len(self._pixels)
         sizes = sorted({min(2**power, largest) for power in range(largest.bit_length() + 1)}, reverse=True)
         with failures_as_device_errors(UNUSABLE, of_memory=TOO_SMALL):
-            for graph in GRAPH_FILES:
+            for graph in self.layout:
                 for size in sizes:
                     self._record(graph, size, check)
             for (graph, size), recording in self._recordings.items():
@@ -162,9 +165,11 @@ def _load_libraries() -> None:
         raise DeviceError(f"{UNUSABLE}: {missing} cannot be loaded; {installed}")
 
 
-def _memory_of_a_graph(memory_bytes: int, weights_bytes: int) -> int:
-    """Bytes for what lies between the layers of one of the two graphs. Each has the weights once, beside that."""
-    both = len(GRAPH_FILES) * weights_bytes
-    if memory_bytes <= both:
-        raise DeviceError(f"VIT_GPU_MEMORY_BYTES is {memory_bytes}, and the weights of both graphs alone take {both}")
-    return (memory_bytes - both) // len(GRAPH_FILES)
+def _memory_of_a_graph(memory_bytes: int, weights_bytes: int, *, graphs: int) -> int:
+    """Bytes for what lies between the layers of one of the graphs. Each has the weights once, beside that."""
+    held = graphs * weights_bytes
+    if memory_bytes <= held:
+        raise DeviceError(
+            f"VIT_GPU_MEMORY_BYTES is {memory_bytes}, and the weights of the {graphs} graphs alone take {held}"
+        )
+    return (memory_bytes - held) // graphs

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from app.inference.engine import Graph
+from app.bundle import Graph
 from export.bundle import write_bundle
 from lab.benchmarks.engines import PRECISIONS
 from lab.benchmarks.plain_export import NNCF, SILENT, export_plainly, quantise

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from app.inference.engine import Graph
+from app.bundle import Graph
 from app.machine import allowed_cores
 
 SIZE = 224

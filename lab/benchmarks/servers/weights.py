@@ -10,7 +10,7 @@ import torch
 from onnx import compose
 from torch import Tensor, nn
 
-from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, sha256
+from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, MANIFEST, TOKENS_GRAPH, sha256
 from export.bundle import write_bundle
 from export.combine import combine
 from export.onnx_file import externalise, part
@@ -104,9 +104,11 @@ def _write_plain_bundle(bundle: Path, checkpoint: Checkpoint, out: Path) -> None
     labels = onnx.load(plain)
     externalise(labels, out / PLAIN_WEIGHTS)
     onnx.save(labels, out / CLASSIFY_GRAPH)
-    explain = onnx.load(out / EXPLAIN_GRAPH, load_external_data=False)
-    explain = compose.add_prefix(explain, "explaining_", rename_inputs=False)  # initialisers of one name are the same
-    onnx.save(combine(labels, explain), out / COMBINED_GRAPH)
+    explain, tokens = (onnx.load(out / name, load_external_data=False) for name in (EXPLAIN_GRAPH, TOKENS_GRAPH))
+    explain, tokens = (  # initialisers of one name are the same
+        compose.add_prefix(graph, "explaining_", rename_inputs=False) for graph in (explain, tokens)
+    )
+    onnx.save(combine(labels, explain, tokens), out / COMBINED_GRAPH)
     manifest = json.loads((out / MANIFEST).read_text())
     manifest["files"] |= {file: sha256(out / file) for file in (CLASSIFY_GRAPH, COMBINED_GRAPH, PLAIN_WEIGHTS)}
     (out / MANIFEST).write_text(json.dumps(manifest, indent=2))

@@ -34,6 +34,15 @@ def test_the_demo_bundle_is_whole_and_its_digest_is_that_of_its_manifest():
     assert bundle.digest == hashlib.sha256((DEMO_BUNDLE / "manifest.json").read_bytes()).hexdigest()
 
 
+def test_a_bundle_of_before_tokens_still_loads(bundle):
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    del manifest["arrays"], manifest["files"]["tokens.onnx"], manifest["known_answer"]["sums"]["tokens"]
+    (bundle / "manifest.json").write_text(json.dumps(manifest))
+    found = load_bundle(bundle)
+    found.check_files()
+    assert found.manifest.graphs.keys() == {"classify", "explain"}
+
+
 def test_a_manifest_may_begin_with_a_byte_order_mark(bundle):
     manifest, path = load_bundle(bundle).manifest, bundle / "manifest.json"
     path.write_text(path.read_text(), "utf-8-sig")
@@ -126,7 +135,8 @@ def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):
         ({"held_out": {"offsets": {"-1": 0.0}}}, r"held_out\.offsets\.-1\.\[key\]: "),
         ({"known_answer": {"logits": [1.0]}}, "one logit for each label"),
         ({"known_answer": {"pixels": "AAAA"}}, "pixels are not those"),
-        ({"known_answer": {"sums": {}}}, "outputs of the explaining graph"),
+        ({"known_answer": {"sums": {}}}, "outputs of the graphs"),
+        ({"arrays": {"tokens": [64, 128]}}, "arrays are not those of the tokens"),
         ({"known_answer": {"tolerance": {}}}, r"known_answer\.tolerance\.logits: "),
         ({"image": {"resize": {"mode": "shortest", "size": [60, 80]}}}, "crop is larger"),
         ({"image": {"remainder": [1, 0]}}, "crop is larger"),

@@ -20,8 +20,8 @@ def problem(status: int, kind: str = "unusable-image") -> dict[str, Any]:
 
 class Service:
     """Answers in place of a server. `answers` has for each path an answer, or a function that gives the result of an
-    image; `first` has answers that come before. `asked` has the path, images and API key of every request, `ways` the
-    path and parameters of each.
+    image; `whole` has functions that give the answer itself, and `first` has answers that come before. `asked` has the
+    path, images and API key of every request, `ways` the path and parameters of each.
     """
 
     url = "http://service.test"
@@ -36,6 +36,7 @@ class Service:
             "/classify": self.result,
             "/embed": lambda image: {"embedding": [len(image), 1.0], "image": SHOWN},
         }
+        self.whole: dict[str, Callable[[list[bytes]], Answered]] = {}  # the answer to all images of a request
         self.too_large = 2**40  # bytes of a request that a proxy refuses
 
     def answer(self, request: httpx.Request) -> httpx.Response:
@@ -47,6 +48,8 @@ class Service:
         if len(body) > self.too_large:
             return httpx.Response(413, content=iter([b"Too large"]))
         answer = self.first.pop(0) if self.first else self.answers[request.url.path]
+        if request.url.path in self.whole:
+            answer = self.whole[request.url.path](images)
         status, headers, content = answer if isinstance(answer, tuple) else self.each(answer, images)
         return httpx.Response(status, headers=headers, content=iter([content]))  # as it comes from a network
 

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import closing
+from io import BytesIO
 from pathlib import Path
 from threading import Event
 
@@ -16,9 +17,9 @@ import numpy as np
 import pytest
 
 from tests.support.processes import eventually
-from tests.unit.client.conftest import as_json, problem
+from tests.unit.client.conftest import Answered, as_json, problem
 from vit_serve_client.bulk import BYTES, IMAGES, Bulk, GivenUp
-from vit_serve_client.client import Client, NotTheService
+from vit_serve_client.client import NPY, Client, NotTheService
 from vit_serve_client.command import main
 from vit_serve_client.mirror import Mirror
 from vit_serve_client.output import Output
@@ -439,6 +440,25 @@ def test_an_image_without_an_embedding_gets_the_reason_and_no_file(service, imag
     assert {(vector.dtype.name, *vector) for vector in found.values()} == {("float32", 5, 1)}
 
 
+def test_each_image_gets_a_file_of_its_patch_tokens_and_one_that_is_refused_none(service, images):
+    def tokens(image: bytes) -> bytes:
+        file = BytesIO()
+        np.save(file, np.full((1, 3, 5, 2), len(image), np.float32))
+        return file.getvalue()
+
+    def answer(found: list[bytes]) -> Answered:
+        return as_json(problem(422), 422) if found == [b"3.png"] else (200, {"Content-Type": NPY}, tokens(found[0]))
+
+    service.whole["/embed"] = answer
+    folder = images.parent / "patches"
+    outcome = named(images) | {"3.png": "This is unusable-image."}
+    assert run(service, images, "--patches", str(folder)) == (1, outcome)
+    found = {path.name: np.load(path) for path in folder.rglob("*.npy")}
+    assert {*found} == {f"{name}.npy" for name in named(images) if name != "3.png"}
+    assert all((array == len("1.png")).all() and array.shape == (3, 5, 2) for array in found.values())
+    assert {query["tokens"] for path, query in service.ways if path == "/embed"} == {"patches"}
+
+
 @pytest.mark.parametrize("id", [None, "expired"])
 def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service, images, capsys, id):
     service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
@@ -474,7 +494,7 @@ def test_a_name_that_is_too_long_for_a_heatmap_stops_nothing(service, images, ca
     assert {path.stem for path in folder.rglob("*.*")} == {*expected}
 
 
-@pytest.mark.parametrize("option", ["--embeddings", "--maps"])
+@pytest.mark.parametrize("option", ["--embeddings", "--maps", "--patches"])
 def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images, option):
     folder = images.parent / "folder"
     assert run(service, images) == (0, named(images))

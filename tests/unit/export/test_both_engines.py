@@ -18,6 +18,7 @@ from export.precision import model_for
 from export.reference import reference
 from export.trace import trace
 from tests.support.beside import networks
+from tests.support.branches import branches
 from tests.support.engines import ENGINES
 from tests.support.operators import operators_in_torch
 from tests.support.toy import toy_checkpoint
@@ -46,16 +47,17 @@ def test_both_engines_give_the_networks_numbers(change, tmp_path):
     graph = ExplainGraph(replace(toy, model=model), precision)
     with operators_in_torch(), torch.no_grad():
         numbers = (values.numpy() for values in graph(torch.from_numpy(pixels)))
-        expected = by_class(dict(zip(graph.outputs, numbers, strict=True)))
+        expected = by_class(dict(zip((*graph.outputs, *graph.arrays), numbers, strict=True)))
     if precision == "fp32":
         check(reference(toy, pixels, expected["classes"]), expected, LIMITS["fp32"])
-    _, shapes = write_graphs(tmp_path, model, toy, precision)
+    layout = write_graphs(tmp_path, model, toy, precision).layout
     assert products_with_vectors(onnx.load(tmp_path / COMBINED_GRAPH)) == []
     for kind in ENGINES.values():
-        engine = kind(graph=tmp_path / COMBINED_GRAPH, shapes=shapes, precision=precision, threads=1)
+        engine = kind(graph=tmp_path / COMBINED_GRAPH, layout=layout, precision=precision, threads=1)
         explained = by_class(engine.run("explain", pixels))
         check(expected, explained, LIMITS[precision])
         check(expected, explained | engine.run("classify", pixels), LIMITS[precision])
+        check(expected, explained | engine.run("tokens", pixels), LIMITS[precision])
 
 
 def by_class(outputs: Outputs) -> Outputs:
@@ -75,11 +77,10 @@ def check(expected: Outputs, found: Outputs, limit: float) -> None:
 def products_with_vectors(proto: onnx.ModelProto) -> list[str]:
     """Matrix products with a factor of one dimension, which OpenVINO scales wrongly."""
     graph = onnx.shape_inference.infer_shapes(proto).graph
-    (choice,) = graph.node
-    branches = [attribute.g for attribute in choice.attribute]
-    values = [*graph.input, *(value for branch in branches for value in branch.value_info)]
+    graphs = branches(graph).values()
+    values = [*graph.input, *(value for branch in graphs for value in branch.value_info)]
     dimensions = {value.name: len(value.type.tensor_type.shape.dim) for value in values}
     dimensions |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}
-    products = [node for branch in branches for node in branch.node if node.op_type == "MatMul"]
+    products = [node for branch in graphs for node in branch.node if node.op_type == "MatMul"]
     three = 3  # of attention, an operator whose shapes ONNX does not infer
     return [node.name for node in products if min(dimensions.get(name, three) for name in node.input) == 1]

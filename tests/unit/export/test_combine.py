@@ -1,19 +1,20 @@
-"""export/combine.py: one graph for CPUs, beside the two for CUDA or alone."""
+"""export/combine.py: one graph for CPUs, beside the three for CUDA or alone."""
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 
-from app.bundle import CLASSIFY_GRAPH, COMBINED_GRAPH, EXPLAIN_GRAPH, load_bundle
+from app.bundle import COMBINED_GRAPH, GRAPH_FILES, load_bundle
 from app.inference.engine import MOST_LIKELY_CLASS
 from app.settings import DEMO_BUNDLE
 from export.images import reference_pixels
+from tests.support.branches import branches
 from tests.support.engines import engine_of
 
 
-@pytest.mark.parametrize(("graph", "file"), [("classify", CLASSIFY_GRAPH), ("explain", EXPLAIN_GRAPH)])
-def test_all_three_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, file):
+@pytest.mark.parametrize(("graph", "file"), GRAPH_FILES.items())
+def test_all_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, file):
     for folder in (oblong_bundle, DEMO_BUNDLE):
         manifest = load_bundle(folder).manifest
         inputs = {"images": reference_pixels(manifest.image, 3)}
@@ -29,30 +30,26 @@ def test_all_three_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, fil
 
 def test_a_bundle_has_the_graphs_that_run(oblong_bundle, int8_bundle):
     """Nothing but a CPU runs int8."""
-    assert {path.name for path in oblong_bundle.glob("*.onnx")} == {CLASSIFY_GRAPH, EXPLAIN_GRAPH, COMBINED_GRAPH}
+    assert {path.name for path in oblong_bundle.glob("*.onnx")} == {*GRAPH_FILES.values(), COMBINED_GRAPH}
     assert {path.name for path in int8_bundle.glob("*.onnx")} == {COMBINED_GRAPH}
 
 
-def branches(graph: onnx.GraphProto) -> dict[str, onnx.GraphProto]:
-    (choice,) = graph.node
-    return {attribute.name: attribute.g for attribute in choice.attribute}
-
-
-def test_both_branches_read_one_tensor_for_a_weight(int8_bundle):
+def test_all_branches_read_one_tensor_for_a_weight(int8_bundle):
     """Else it would be in memory twice."""
     graph = onnx.load(int8_bundle / COMBINED_GRAPH, load_external_data=False).graph
     large = {tensor.name for tensor in graph.initializer if tensor.external_data}
     read = {name: {name for node in branch.node for name in node.input} for name, branch in branches(graph).items()}
-    lean = large & read["else_branch"]
+    lean = large & read["classify"]
     assert lean
-    assert lean <= read["then_branch"]
+    assert lean <= read["explain"]
+    assert lean <= large & read["tokens"] <= read["explain"]
     assert not any(branch.initializer for branch in branches(graph).values())
 
 
 def test_what_casts_the_integers_of_a_layer_has_a_name_of_its_own_for_them(int8_bundle):
     """Else OpenVINO would compute that layer in float32."""
     graph = onnx.load(int8_bundle / COMBINED_GRAPH, load_external_data=False).graph
-    nodes = branches(graph)["then_branch"].node
+    nodes = branches(graph)["explain"].node
     read = {kind: {n.input[0] for n in nodes if n.op_type == kind} for kind in ("Cast", "DequantizeLinear")}
     places = {tensor.name: tensor.external_data for tensor in graph.initializer}
     names = {name for name in read["Cast"] if name.endswith("integers_cast")}

@@ -16,6 +16,7 @@ from export.parity import max_differences
 from export.precision import QuantisedLinear, model_for
 from export.reference import reference
 from tests.golden.test_checkpoints import FOLDER
+from tests.support.branches import branches
 from tests.support.familiar import knowing
 from tests.support.operators import operators_in_torch
 from tests.support.switches import SWITCHES
@@ -40,6 +41,13 @@ def optimised(bundle, name, folder) -> Counter[str]:
 
 def operators(bundle, name) -> Counter[str]:
     return Counter(node.op_type for node in load(bundle, name).graph.node)
+
+
+def test_tokens_need_the_rest_of_the_last_block_and_nothing_else(oblong_bundle):
+    lean, tokens = operators(oblong_bundle, "classify"), operators(oblong_bundle, "tokens")
+    more = {name: count for name, count in (tokens - lean).items() if name in ("MatMul", "Softmax")}
+    assert more == {"MatMul": 4}  # the query, the projection and the MLP of the other tokens
+    assert tokens["MultiHeadAttention"] == lean["MultiHeadAttention"] + 1
 
 
 @pytest.mark.parametrize("name", ["classify", "explain"])
@@ -75,12 +83,15 @@ def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
     toy = replace(knowing(toy_checkpoint(**changes)), temperature=2.0)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 24, 40, 3), dtype=np.uint8)
     model = model_for(toy, precision, pixels)
-    graph = ExplainGraph(replace(toy, model=model), precision)
+    graph = ExplainGraph(replace(toy, model=model), precision, layers=(1, LAYERS))
     with operators_in_torch(), torch.no_grad():
-        found = dict(zip(graph.outputs, (values.numpy() for values in graph(torch.from_numpy(pixels))), strict=True))
+        numbers = (values.numpy() for values in graph(torch.from_numpy(pixels)))
+        found = dict(zip((*graph.outputs, *graph.arrays), numbers, strict=True))
+    assert [*graph.arrays] == ["tokens", "layer_1", f"layer_{LAYERS}"]
     differences = max_differences(reference(toy, pixels, found.get("classes")), found)
     assert max(differences.values()) < limit
-    rounded = {name for name, layer in graph.network.named_modules() if isinstance(layer, QuantisedLinear)}
+    layers = graph.network.named_modules()
+    rounded = {name.replace(".whole", "") for name, layer in layers if isinstance(layer, QuantisedLinear)}
     linear = {f"blocks.{i}.{name}" for i in range(LAYERS) for name in LINEAR}
     assert rounded == (linear if precision == "int8" else set())
     assert ("lens" in found) == (
@@ -124,8 +135,7 @@ def test_both_graphs_read_the_same_bytes(oblong_bundle):
 def write_branch(bundle, name, folder) -> None:
     """A graph of its own of a branch of the combined graph, which is all that a bundle in int8 has."""
     model = load(bundle, "combined")
-    taken = "then_branch" if name == "explain" else "else_branch"
-    (branch,) = (a.g for node in model.graph.node for a in node.attribute if a.name == taken)
+    branch = branches(model.graph)[name]
     outputs = [onnx.helper.make_tensor_value_info(value.name, onnx.TensorProto.FLOAT, None) for value in branch.output]
     inputs = [
         value for value in model.graph.input if value.name in ("images", "asked")[: 2 if name == "explain" else 1]

@@ -6,7 +6,7 @@ first that cannot be used fails the request.
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,13 +21,17 @@ from app.api.render import BINARY
 from app.api.results import aside_if_many
 from app.api.route import CheckedRoute
 from app.api.services import Services, services_of
+from app.bundle import TOKENS
 from app.classifier import Outcome, Processed
 from app.errors import MalformedRequest
 from app.http.problems import problems
+from app.inference.tokens import Which, arranged
 from app.telemetry.request_state import RequestState
 
 Output = tuple[str, bool, int]  # its name, whether it is sent in binary, and how many classes it names; 0: its tensor
-Values = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
+OF_CLASSES = ("scores", "logits")
+OF_TOKENS: dict[str, Which] = {"patches": "patches", "tokens": "all"}
+Values = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, ...); objects are texts
 
 router = APIRouter(tags=["Open Inference Protocol"], route_class=CheckedRoute)
 described = partial(
@@ -53,7 +57,8 @@ async def infer(request: Request, name: NamedDep) -> Response:
     if microseconds := head.parameters.timeout:
         state = RequestState.of(request.scope)
         state.deadline = min(state.deadline, time.monotonic() + microseconds / 1e6)
-    outcomes = await brought.run(images, attention=head.parameters.attention, success="classified")
+    array = TOKENS if any(name in OF_TOKENS for name, _, _ in outputs) else None
+    outcomes = await brought.run(images, attention=head.parameters.attention, tokens=array, success="classified")
     processed = _succeeded(outcomes)
     found = await aside_if_many(
         lambda: [(name, binary, _tensor(services, processed, name, most)) for name, binary, most in outputs],
@@ -73,23 +78,28 @@ def _succeeded(outcomes: list[Outcome]) -> list[Processed]:
     return [outcome for outcome in outcomes if isinstance(outcome, Processed)]
 
 
-def wanted(head: Head, widths: dict[str, int]) -> list[Output]:
+def wanted(head: Head, shapes: Mapping[str, tuple[int, ...]]) -> list[Output]:
     """The outputs that the request names, or the declared one. Raises MalformedRequest."""
     outputs: dict[str, Output] = {}
-    for output in head.outputs or [RequestedOutput(name=next(iter(widths)))]:
+    for output in head.outputs or [RequestedOutput(name=next(iter(shapes)))]:
         name, parameters = output.name, output.parameters
-        if name not in widths or name in outputs:
-            raise MalformedRequest(f"The request may name each output once: {', '.join(widths)}.")
-        if parameters.classification and name == "embedding":
-            raise MalformedRequest("The parameter classification is not for an embedding: it has no classes.")
+        if name not in shapes or name in outputs:
+            raise MalformedRequest(f"The request may name each output once: {', '.join(shapes)}.")
+        if parameters.classification and name not in OF_CLASSES:
+            raise MalformedRequest(f"The parameter classification is not for the output {name}: it has no classes.")
         binary = head.parameters.binary_data_output if parameters.binary_data is None else parameters.binary_data
-        outputs[name] = name, binary, min(parameters.classification or 0, widths[name])
+        if name in OF_TOKENS and not binary:
+            raise MalformedRequest(f"The output {name} is binary data alone: set its parameter binary_data.")
+        outputs[name] = name, binary, min(parameters.classification or 0, shapes[name][0])
     return [*outputs.values()]
 
 
 def _tensor(services: Services, images: list[Processed], name: str, most: int) -> Values:
     if name == "embedding":
         return np.stack([image.embedding for image in images]).astype(np.float32)
+    if name in OF_TOKENS:
+        arrays = [image.tokens for image in images if image.tokens is not None]
+        return arranged(arrays, services.bundle.manifest, OF_TOKENS[name])
     logits = np.stack([image.logits for image in images])
     rows = logits if name == "logits" else [services.scoring.scores(row) for row in logits]
     values = np.asarray(rows, np.float32)

@@ -13,6 +13,7 @@ from app.api.protocols.v2.request import IMAGES
 from app.api.route import CheckedRoute
 from app.api.routes.probes import check
 from app.api.services import Services, services_of
+from app.bundle import TOKENS
 from app.errors import UnknownModel
 from app.http.problems import problems
 
@@ -26,11 +27,17 @@ def max_batch(services: Services) -> int:
     return min(services.settings.max_images_per_request, services.settings.max_images_in_progress)
 
 
-def tensors(services: Services) -> dict[str, int]:
-    """Every output by name, with its width. The first is the one that is declared."""
+def tensors(services: Services) -> dict[str, tuple[int, ...]]:
+    """Every output by name, with the shape of one image's. The first is the one that is declared."""
     manifest = services.bundle.manifest
-    classes = dict.fromkeys(("scores", "logits"), len(manifest.labels)) if manifest.labels else {}
-    return {**classes, "embedding": manifest.features}
+    shapes: dict[str, tuple[int, ...]] = {}
+    if manifest.labels:
+        shapes |= dict.fromkeys(("scores", "logits"), (len(manifest.labels),))
+    shapes["embedding"] = (manifest.features,)
+    if manifest.arrays:
+        count, features = manifest.arrays[TOKENS]
+        shapes |= {"patches": (*manifest.tokens.grid, features), "tokens": (count, features)}
+    return shapes
 
 
 async def _named(request: Request, name: str, version: str = VERSION) -> str:
@@ -82,11 +89,13 @@ async def model_ready(request: Request, name: NamedDep) -> dict[str, Any]:
 )
 @of_model("/models/{name}", summary="Describe input and output of the model")
 async def metadata(request: Request, name: NamedDep) -> dict[str, Any]:
-    """Return input and output of the model. A request may also name the outputs `logits` and `embedding`."""
+    """Return input and output of the model. A request may also name the outputs `logits`, `embedding`, `patches` and
+    `tokens`.
+    """
     services = services_of(request)
-    (output, width), *_ = tensors(services).items()
+    (output, shape), *_ = tensors(services).items()
     inputs = [{"name": IMAGES, "datatype": "UINT8", "shape": [-1, *services.bundle.manifest.image.size, 3]}]
-    outputs = [{"name": output, "datatype": "FP32", "shape": [-1, width]}]
+    outputs = [{"name": output, "datatype": "FP32", "shape": [-1, *shape]}]
     return {"name": name, "versions": [VERSION], "platform": PLATFORM, "inputs": inputs, "outputs": outputs}
 
 
@@ -99,7 +108,7 @@ async def metadata(request: Request, name: NamedDep) -> dict[str, Any]:
 async def config(request: Request, name: NamedDep) -> dict[str, Any]:
     """Return the contents of Triton's config.pbtxt. `dims` leave the batch out."""
     services = services_of(request)
-    (output, width), *_ = tensors(services).items()
+    (output, shape), *_ = tensors(services).items()
     dims = [*services.bundle.manifest.image.size, 3]
     return {
         "name": name,
@@ -107,6 +116,6 @@ async def config(request: Request, name: NamedDep) -> dict[str, Any]:
         "backend": "onnxruntime",
         "max_batch_size": max_batch(services),
         "input": [{"name": IMAGES, "data_type": "TYPE_UINT8", "format": "FORMAT_NHWC", "dims": dims}],
-        "output": [{"name": output, "data_type": "TYPE_FP32", "dims": [width]}],
+        "output": [{"name": output, "data_type": "TYPE_FP32", "dims": shape}],
         "dynamic_batching": {},
     }

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.bundle import GRAPHS
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, Ticket, answer
-from app.inference.engine import GRAPHS
 from app.lifecycle import STOPPING
 
 
 def model_of(side_by_side: int = 1, largest: int = 2) -> Any:
     """A model that runs so many images at once."""
-    engine = SimpleNamespace(side_by_side=side_by_side)
+    engine = SimpleNamespace(side_by_side=side_by_side, layout=GRAPHS)
     return SimpleNamespace(engine=engine, largest=dict.fromkeys(GRAPHS, largest), expected=lambda graph: 5.0)
 
 
@@ -164,9 +164,10 @@ def next_test(batcher: Batcher) -> Batch:
 
 def test_every_way_to_run_images_is_tested_in_turn(batcher, monkeypatch):
     monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.0)
-    tests = [(test.graph, test.beside) for test in (next_test(batcher) for _ in range(6))]
-    assert tests[:3] == tests[3:]
-    assert set(tests) == {("classify", False), ("classify", True), ("explain", False)}
+    tests = [(test.graph, test.beside) for test in (next_test(batcher) for _ in range(10))]
+    assert tests[:5] == tests[5:]
+    alone = {(graph, False) for graph in GRAPHS}
+    assert set(tests) == {*alone, ("classify", True), ("tokens", True)}
 
 
 async def test_images_are_taken_beside_a_self_test_that_has_its_share_of_the_cores(callers, batcher, monkeypatch):
@@ -175,6 +176,15 @@ async def test_images_are_taken_beside_a_self_test_that_has_its_share_of_the_cor
         pass
     await callers.put("classify", "classify")
     assert callers.take_beside(SIDE_BY_SIDE) == [0]
+
+
+async def test_tokens_share_the_cores_with_labels_and_are_never_in_one_batch_with_them(callers, batcher):
+    await callers.put("classify", "tokens", "classify")
+    assert [callers.take_beside(SIDE_BY_SIDE) for _ in range(2)] == [[0], [1]]
+    for batch in batcher.running:
+        batcher.done(batch)
+    await callers.put("tokens", "classify", "tokens")
+    assert callers.take_beside(MODEL) == [2, 4]
 
 
 async def test_maps_wait_for_all_cores_and_their_run_is_alone(callers):

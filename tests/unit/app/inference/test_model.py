@@ -4,8 +4,9 @@ and which batch size pays.
 
 import pytest
 
+from app.bundle import GRAPHS
 from app.inference import model as module
-from app.inference.engine import GRAPHS, Engine
+from app.inference.engine import Engine
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Latency, Model
 from app.settings import DEMO_BUNDLE
@@ -57,7 +58,8 @@ def test_runs_beside_others_are_measured_as_so_many_images_at_once(model, images
     assert on_all_cores.keys() == on_its_share.keys()
     for name, rows in on_all_cores.items():
         assert rows == pytest.approx(on_its_share[name], abs=1e-4), name
-    assert {(row.graph, row.batch) for row in model.latency()} == {("classify", 1), ("classify", 2), ("explain", 1)}
+    shared = {(graph, size) for graph in ("classify", "tokens") for size in (1, 2)}
+    assert {(row.graph, row.batch) for row in model.latency()} == {*shared, ("explain", 1)}
     assert {model.best_batch(graph) for graph in GRAPHS} == {2}
     assert model.expected("classify", beside=True) == model.expected("classify", 2)
 
@@ -68,7 +70,7 @@ def test_an_engine_without_runs_side_by_side_has_batches_as_large_as_pays(watche
     monkeypatch.setattr(module.Latency, "best", lambda latency: 2)
     model = model_of(DEMO_BUNDLE, watched)
     model.warm_up()
-    assert model.largest == {"classify": 2, "explain": 2}
+    assert model.largest == dict.fromkeys(GRAPHS, 2)
     assert model.best_batch("explain") == 2
 
 

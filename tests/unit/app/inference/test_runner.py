@@ -12,9 +12,10 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from app.bundle import GRAPHS
 from app.errors import InferenceFailed, Overloaded, Unavailable
 from app.inference.batcher import Batcher
-from app.inference.engine import GRAPHS, Engine
+from app.inference.engine import Engine
 from app.inference.known_answer import WrongAnswer
 from app.inference.model import Model
 from app.inference.runner import BROKEN, WRONG, Runner
