@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Never, Self, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from app.backend import Backend
 from app.errors import InferenceFailed, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
@@ -23,11 +24,13 @@ from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS, Outputs
 from app.inference.scoring import TOP_K, Scoring
 from app.inference.tokens import Which, arranged, array_for
-from app.maps.choice import Choice, check_choice, choose, classes_for
+from app.maps.choice import AttentionMap, Choice, check_choice, choose, classes_for
+from app.maps.direction import NO_VECTORS, asked_for, check_directions, products
 from app.maps.record import Maps
 from app.settings import Settings
 
 T = TypeVar("T")
+OF_VECTORS = Choice(method="evidence")
 
 
 class BatchFailed(RuntimeError):
@@ -48,14 +51,17 @@ class BatchClassifier:
         *,
         top_k: int = TOP_K,
         evidence: str | bool | None = None,
+        vectors: npt.ArrayLike | None = None,
         tokens: Which | None = None,
         layer: int | None = None,
     ) -> None:
         """`evidence` adds the evidence map of a label, by its name or index, or with True of each image's top label.
-        `tokens` adds those of the patches, or all, after the final norm or after block `layer`, from 1.
+        `vectors` (n, features) adds evidence for the inner product of the embedding with each, such as the unit
+        embedding of another image. `tokens` adds those of the patches, or all, after the final norm or after block
+        `layer`, from 1.
 
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
-        for evidence and tokens that this model does not have.
+        for evidence and tokens that this model does not have, ValueError for vectors of another length.
         """
         settings = Settings(bundle=Path(bundle))
         self._top_k = top_k
@@ -67,6 +73,12 @@ class BatchClassifier:
             self._scoring = Scoring.of(manifest)
             self._which = tokens
             self._array = array_for(manifest, layer) if tokens else None
+            self._vectors = NO_VECTORS if vectors is None else np.array(vectors, np.float32)
+            self._asked = asked_for(self._vectors, manifest) if len(self._vectors) else []
+            if len(self._vectors):
+                check_directions(manifest)
+                if self._vectors.shape[1:] != (manifest.features,):
+                    raise ValueError(f"vectors have to be rows of {manifest.features} numbers")
             self._choice = _choice(evidence)
             if self._choice:
                 check_choice(self._choice, manifest)
@@ -91,6 +103,7 @@ class BatchClassifier:
         - `familiarity`, if the bundle knows its images, as in an answer; None for an image that cannot be decoded
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
         - `evidence`, if it was asked for: label, index, grid (rows, columns), values (row by row) and receipt
+        - `vectors`, if they were given: of each the values (rows, columns) and a receipt, which adds up to the product
         - `tokens`, if they were asked for: float32 (rows, columns, features) of the patches, or (tokens, features)
 
         Raises BatchFailed when the fault is none of an image's, and TypeError for what is neither bytes nor None.
@@ -144,6 +157,8 @@ class BatchClassifier:
             row["familiarity"] = None
         if self._choice:
             row["evidence"] = None
+        if self._asked:
+            row["vectors"] = None
         if self._which:
             row["tokens"] = None
         try:
@@ -153,15 +168,19 @@ class BatchClassifier:
                 prepared = await self._backend.preprocessor.prepare(Upload([image]), thumbnail=False)
                 run = partial(self._backend.batcher.run, pixels=prepared.pixels)
                 outputs = {} if self._which is None else await run("tokens")
+                shown: list[AttentionMap] = []
+                for asked in self._asked:
+                    outputs |= await run("explain", classes=asked.classes, directions=asked.vectors)
+                    shown += products(Maps.of(outputs), self._manifest, OF_VECTORS, asked.vectors)
                 if self._choice:
                     outputs |= await run("explain", classes=self._explained)
-                return row | self._answer(outputs or await run("classify"))
+                return row | self._answer(outputs or await run("classify"), shown)
         except (UnsupportedType, UnusableImage, UnfamiliarImage, InferenceFailed) as error:
             return {**row, **error.members, "error": error.problem}
         except ServiceError as error:
             raise BatchFailed(error.detail) from None
 
-    def _answer(self, outputs: Outputs) -> dict[str, Any]:
+    def _answer(self, outputs: Outputs, of_vectors: list[AttentionMap]) -> dict[str, Any]:
         answer: dict[str, Any] = {"embedding": outputs["embedding"].astype(np.float32).tolist()}
         if self._manifest.labels:
             best = self._scoring.rank(outputs["logits"], top_k=self._top_k)
@@ -176,8 +195,14 @@ class BatchClassifier:
                 "index": shown.chosen.index,
                 "grid": list(shown.values.shape),
                 "values": shown.values.ravel().tolist(),
-                "receipt": shown.receipt.model_dump(),
+                "receipt": shown.receipt.model_dump(exclude_none=True),
             }
+        if self._asked:
+            answer["vectors"] = [
+                {"values": one.values, "receipt": one.receipt.model_dump(exclude_none=True)}
+                for one in of_vectors
+                if one.receipt
+            ]
         if self._which and self._array:
             (answer["tokens"],) = arranged([outputs[self._array]], self._manifest, self._which)
         return answer

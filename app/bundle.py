@@ -174,7 +174,8 @@ class KnownAnswer(Frozen):
     size: tuple[Side, Side]  # height, width
     pixels: bytes  # uint8, (height, width, 3); in JSON as URL-safe base64
     logits: tuple[float, ...]  # none without a head, nor classes
-    classes: tuple[int, ...]  # the most likely ones, which evidence and lens are for, the most likely first
+    # The most likely ones, which evidence and lens are for, the most likely first; -2 where it is for a direction.
+    classes: tuple[int, ...]
     sums: dict[str, tuple[float, ...]]  # of each other output of the graphs, flat
     tolerance: Tolerance
 
@@ -208,6 +209,7 @@ class Manifest(Frozen):
     # Arrays that the graph of tokens gives beside the answers, and the shape of one image's: `tokens` after the final
     # norm, and those of some layers. None in bundles of before.
     arrays: dict[str, tuple[Count, Count]] = {}
+    directions: Annotated[int, Ge(0)] = 0  # that the explaining graph takes at once; bundles of before take none
     features: Count  # numbers of an embedding: what the head reads
     labels: tuple[str, ...]  # none for a model without a head
     labels_from: str = ""  # where they were found; empty for a checkpoint of this project
@@ -222,6 +224,7 @@ class Manifest(Frozen):
     calibration: Measured | None = None  # None where no labelled images were given
     familiarity: Familiarity | None = None  # None where no images were given, or too few
     held_out: HeldOut | None = None  # of these
+    mean: tuple[FiniteFloat, ...] = ()  # embedding of images that were given at export; empty where none were
     known_answer: KnownAnswer
     facts: dict[str, Fact] = {}  # by name, guesses first; none in bundles of before
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from app.images.upload import Upload
 from app.inference.batcher import Batcher
 from app.inference.engine import Pixels
 from app.inference.familiarity import Familiarity
+from app.maps.direction import NOTHING_ASKED, Asked
 from app.maps.explainer import Explainer
 from app.maps.record import Maps
 from app.telemetry.stages import Stages
@@ -46,7 +46,7 @@ class Wanted:
     """What a request wants of each of its images, and until when."""
 
     keep: bool
-    explain: Sequence[int] | None  # make the maps too, with evidence for these classes as an engine takes them
+    explain: Asked | None  # make the maps too, with evidence for this
     tokens: str | None  # the array of tokens that it gets
     least_familiarity: float  # below it an image has gone wrong
     deadline: float  # seconds of time.monotonic
@@ -90,10 +90,12 @@ class Classifier:
 
     async def _process(self, image: Image, wanted: Wanted) -> Processed:
         prepared = await self._decode(image, wanted)
+        asked = wanted.explain or NOTHING_ASKED
         outputs = await self.batcher.run(
             wanted.graph,
             prepared.pixels,
-            classes=wanted.explain or (),
+            classes=asked.classes,
+            directions=asked.vectors,
             deadline=wanted.deadline,
             stages=wanted.stages,
         )

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnxruntime
 
@@ -30,9 +31,10 @@ from app.bundle import (
     picture_file,
     sha256,
 )
-from app.inference.engine import Engine
+from app.inference.engine import Engine, directions_of
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
+from app.inference.scoring import digits
 from app.machine import allowed_cores
 from export.agreement import Answers, agreement, answers, chance, of_both
 from export.calibration import Uncalibrated, calibration, is_far
@@ -168,7 +170,9 @@ def _fill(
         calibration=calibrated.model_dump() if calibrated else None,
         familiarity=described(known, source) if known else None,
         held_out=held_out(known) if known else None,
+        mean=tuple(map(digits, both.lean["embedding"].mean(0, dtype=np.float64))) if both and given else (),
         known_answer=answer,
+        directions=directions_of(engine.layout)[0],
         inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
         files={name: sha256(folder / name) for name in (*graph_files(precision), WEIGHTS, *files)},

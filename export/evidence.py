@@ -1,4 +1,5 @@
-"""Evidence: the direct contribution of every token, in every layer, to the logits of some classes.
+"""Evidence: the direct contribution of every token, in every layer, to the logits of some classes, or to the inner
+products of the embedding with some directions.
 
 The residual stream is a sum: the embedding, and the outputs of each block's attention and MLP. If the scale of every
 norm after it is held at its actual value (export/readout.py), a logit is linear in that sum, and attention is linear in
@@ -17,9 +18,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from app.inference.engine import DIRECTION
 from export.readout import Readout
 from export.rewrite import FusedAttention, Linear
 from model.blocks import EncoderBlock, ResPostBlock
+from model.mlp import OF_VECTORS
 from model.pooling import AttentionPool
 from model.vit import VisionTransformer
 
@@ -34,7 +37,7 @@ class LayerFacts(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """Signed parts of K logits: a logit is the sum of `tokens` and of `rest`."""
+    """Signed parts of what is asked: each is the sum of its `tokens` and of its `rest`."""
 
     tokens: Tensor  # (B, K, L, T)
     heads: Tensor  # (B, K, L, H): the same, summed over tokens instead of heads
@@ -49,9 +52,16 @@ class Reading(NamedTuple):
     layer: int
 
 
-def evidence(network: VisionTransformer, classes: Tensor, streams: list[Tensor], layers: list[LayerFacts]) -> Evidence:
-    """Parts of the logits of `classes` (B, K), from the L + 1 residual streams (B, T, D) and the facts of L blocks."""
-    readings, mlps = _readings(network, classes, streams)
+class Asked(NamedTuple):
+    """What to explain: logits, or inner products of the embedding, which is what the head reads."""
+
+    classes: Tensor | None  # (B, K), DIRECTION where `directions` has what is asked; None without a head
+    directions: Tensor  # (B, K, F)
+
+
+def evidence(network: VisionTransformer, asked: Asked, streams: list[Tensor], layers: list[LayerFacts]) -> Evidence:
+    """Parts of what is `asked`, from the L + 1 residual streams (B, T, D) and the facts of L blocks."""
+    readings, mlps = _readings(network, asked, streams)
     constants = torch.zeros_like(mlps)
     for readout, tokens, depth in readings:
         passed = [layer.transformed[:, tokens] for layer in layers[:depth]]
@@ -67,15 +77,16 @@ def evidence(network: VisionTransformer, classes: Tensor, streams: list[Tensor],
     return Evidence(torch.stack(per_token, 2), torch.stack(per_head, 2), torch.stack([mlps, constants], -1))
 
 
-def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]) -> tuple[list[Reading], Tensor]:
-    """The readings that give the logits, and the part (B, K) of an attention pool's own MLP."""
+def _readings(network: VisionTransformer, asked: Asked, streams: list[Tensor]) -> tuple[list[Reading], Tensor]:
+    """The readings that give what is asked, and the part (B, K) of an attention pool's own MLP."""
     config, depth = network.config, len(streams) - 1
     normed = network.normed(streams)  # (B, T, D), or the last head_layers side by side
     vector = network.pooled(normed)  # (B, features)
-    readout = _classifier(network.head, classes).before(network.head_norm, network.read(normed).unsqueeze(1))
+    readout = _asked(network.head, network.head_norm, asked, network.read(normed))
     if network.pre_logits is not None:
-        if config.representation == "tanh":
-            readout = readout.before_tanh(network.pre_logits(network.fc_norm(vector)))
+        if config.representation != "linear":
+            activation = OF_VECTORS[config.representation]
+            readout = readout.before_activation(activation, network.pre_logits(network.fc_norm(vector)))
         readout = readout.before(network.pre_logits, vector)
     readout = readout.before(network.fc_norm, vector.unsqueeze(1))
     mlps = torch.zeros_like(readout.constant)
@@ -103,12 +114,26 @@ def _readings(network: VisionTransformer, classes: Tensor, streams: list[Tensor]
                 readings.append(Reading(_mean(of_patches, normed[:, patches]), patches, depth))
             readings[0] = readings[0]._replace(readout=replace(readings[0].readout, constant=readout.constant))
     if network.head_dist is not None:
-        readings.append(Reading(_classifier(network.head_dist, classes), slice(1, 2), depth))
+        readings.append(Reading(_asked(network.head_dist, nn.Identity(), asked, normed[:, 1]), slice(1, 2), depth))
         readings = [r._replace(readout=r.readout.scaled(0.5)) for r in readings]
     return [
         Reading(readout.before(network.norm, streams[layer][:, tokens]), tokens, layer)
         for readout, tokens, layer in readings
     ], mlps
+
+
+def _asked(head: nn.Module, head_norm: nn.Module, asked: Asked, read: Tensor) -> Readout:
+    """What is asked as one reader of `read` (B, F). A direction is not seen by the norm that a cosine head has."""
+    ones, directions = torch.ones(1, 1, 1), asked.directions.unsqueeze(1)
+    if asked.classes is None:
+        return Readout(direction=directions, weights=ones, constant=torch.zeros(asked.directions.shape[:2]))
+    readout = _classifier(head, asked.classes.clamp(min=0)).before(head_norm, read.unsqueeze(1))
+    of_class = (
+        readout.direction if isinstance(head_norm, nn.Identity) else readout.direction * readout.weights.unsqueeze(-1)
+    )
+    given = asked.classes == DIRECTION
+    direction = torch.where(given[:, None, :, None], directions, of_class)
+    return Readout(direction=direction, weights=ones, constant=torch.where(given, 0.0, readout.constant))
 
 
 def _classifier(head: nn.Module, classes: Tensor) -> Readout:

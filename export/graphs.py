@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from app.bundle import TOKENS, Precision, array_of
-from export.evidence import LayerFacts, evidence
+from app.inference.engine import MOST_LIKELY_CLASS
+from export.evidence import Asked, LayerFacts, evidence
 from export.precision import lower
 from export.rewrite import FusedAttention, HeadTokensBlock, rewrite
 from model.blocks import EncoderBlock
@@ -19,15 +20,16 @@ from model.unlike import features
 
 MOST_LIKELY = 5  # classes whose evidence is kept
 MAPS = ("attention", "rollout", "distance")
-OF_CLASSES = ("classes", "evidence", "evidence_rest", "evidence_heads")
+EVIDENCE = ("evidence", "evidence_rest", "evidence_heads")
 
 
 class ExplainGraph(nn.Module):
-    """images uint8 (B, height, width, 3), asked int64 (B, K) -> the answers and every map, in one forward pass.
+    """images uint8 (B, height, width, 3), asked int64 (B, K), directions float (B, K, F) -> the answers and every map,
+    in one forward pass.
 
     The answers are logits (B, classes), embedding (B, F): what the head reads, which costs nothing, and, of a model
     that knows its images, unlike (B, 1): model/unlike.py. A bundle's lean graph is the part of this one that gives
-    them. Without a head there are no logits, and no classes to explain: images are the only input.
+    them. Without a head there are no logits, and nothing `asked`: what is explained is one direction, so K is 1.
 
     Beside these there are the `arrays` of tokens, which the explaining graph of a bundle leaves out, and its graph of
     tokens gives with the answers: tokens (B, T, D) after the final norm, and layer_k (B, T, D), the residual stream
@@ -37,7 +39,8 @@ class ExplainGraph(nn.Module):
     pooled tokens, with the weights of the pool.
     rollout (B, T): the same row of the product over all layers of (mean over heads + identity) / 2
     (Abnar & Zuidema 2020, arXiv 2005.00928), computed as a row from the last layer to the first.
-    classes (B, K) int64: those asked for, with the k-th most likely class in the k-th place where that is negative.
+    classes (B, K) int64: those asked for, with the k-th most likely class in the place of MOST_LIKELY_CLASS. Where it
+    is DIRECTION, the evidence is for the inner product of the embedding with the k-th direction.
     evidence (B, K, L, T), evidence_rest (B, K, 2), evidence_heads (B, K, L, H): see export/evidence.py.
     distance (B, L, H): the mean over patches of the distance to the patches that each attends to, weighted by
     attention, in patches (paper, Fig. 7 right). Attention to the tokens before the patches counts as distance 0, as in
@@ -64,18 +67,31 @@ class ExplainGraph(nn.Module):
         self.layers = tuple(layers)
         self.arrays = (TOKENS, *map(array_of, layers))
         self.outputs: tuple[str, ...] = (*self.answers, *MAPS)
-        self.explained = min(MOST_LIKELY, self.config.num_classes)  # K
-        if self.config.num_classes:
+        self.explained = min(MOST_LIKELY, self.config.num_classes) or 1  # K
+        if not self.config.num_classes:
+            self.outputs += EVIDENCE
+        else:
             lens = ("lens",) if self.config.head_layers == 1 and not self.config.pools_by_attention else ()
-            self.outputs += (*OF_CLASSES, *lens)
+            self.outputs += ("classes", *EVIDENCE, *lens)
         prefix, (rows, columns) = len(self.config.prefix), self.config.grid
         y, x = torch.cartesian_prod(torch.arange(rows), torch.arange(columns)).float().unbind(1)  # each (N,)
         apart = torch.hypot(y[:, None] - y, x[:, None] - x)
         distances = F.pad(apart / (rows * columns), (prefix, 0, prefix, 0))
         self.distances = nn.Buffer(distances.reshape(-1, 1))  # (T * T, 1): summed, the mean over the patches
 
-    def forward(self, images: Tensor, asked: Tensor | None = None) -> tuple[Tensor, ...]:
+    def example(self, images: int) -> dict[str, Tensor]:
+        """Inputs for so many images, of which nothing but the most likely classes are asked."""
+        (height, width), (rows, features) = self.config.image_size, (self.explained, self.config.embedding)
+        asked = {"asked": torch.full((images, rows), MOST_LIKELY_CLASS)} if self.config.num_classes else {}
+        pixels = torch.zeros(images, height, width, 3, dtype=torch.uint8)
+        return {"images": pixels, **asked, "directions": torch.zeros(images, rows, features)}
+
+    def forward(
+        self, images: Tensor, asked: Tensor | None = None, directions: Tensor | None = None
+    ) -> tuple[Tensor, ...]:
         """`outputs`, then `arrays`."""
+        if directions is None:
+            directions = torch.zeros(len(images), self.explained, self.config.embedding)
         network = self.network
         streams, layers, whole = self._run(images)
         tokens = network.normed(streams)
@@ -96,15 +112,16 @@ class ExplainGraph(nn.Module):
         distance = torch.stack([(layer.matrix.flatten(2) @ self.distances).squeeze(-1) for layer in layers], dim=1)
         out = (*answers, attention, rollout, distance)
         arrays = [network.norm(whole), *([*streams[:-1], whole][layer] for layer in self.layers)]
-        if not self.explained:
-            return (*out, *arrays)
-        classes = answers[0].topk(self.explained).indices
-        if asked is not None:
-            classes = torch.where(asked < 0, classes, asked)
-        parts = evidence(network, classes, streams, layers)
-        out += (classes, parts.tokens, parts.rest, parts.heads)
-        if "lens" in self.outputs:
-            out += (self.lens(streams, classes),)
+        classes = None
+        if self.config.num_classes:
+            classes = answers[0].topk(self.explained).indices
+            if asked is not None:
+                classes = torch.where(asked == MOST_LIKELY_CLASS, classes, asked)
+            out += (classes,)
+        parts = evidence(network, Asked(classes, directions), streams, layers)
+        out += (parts.tokens, parts.rest, parts.heads)
+        if classes is not None and "lens" in self.outputs:
+            out += (self.lens(streams, classes.clamp(min=0)),)
         return (*out, *arrays)
 
     def _run(self, images: Tensor) -> tuple[list[Tensor], list[LayerFacts], Tensor]:

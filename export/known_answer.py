@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from app.bundle import KnownAnswer, Precision, Tolerance
-from app.inference.engine import Engine, Outputs, Pixels
-from app.inference.known_answer import KnownImage, enlarged, sums
+from app.inference.engine import DIRECTION, Engine, Outputs, Pixels
+from app.inference.known_answer import KnownImage, enlarged, known_directions, sums
 from app.inference.scoring import digits
 from export.graphs import MOST_LIKELY
 from export.parity import ROUNDINGS, TOLERANCES, ParityError, compare, largest_of
@@ -35,8 +36,11 @@ def known_answer(checkpoint: Checkpoint, engine: Engine, precision: Precision) -
         except ParityError as error:
             raise ParityError(f"the known image: {error}") from None
     given = {name for outputs in engine.layout.values() for name in outputs}
-    expected = {name: array for name, array in _reference(checkpoint, image).items() if name in given}
-    answer = KnownAnswer(size=SIZE, pixels=pixels.tobytes(), **_numbers(expected), tolerance=Tolerance(**limits))
+    classes, outputs = _reference(checkpoint, image)
+    expected = {name: array for name, array in outputs.items() if name in given}
+    answer = KnownAnswer(
+        size=SIZE, pixels=pixels.tobytes(), classes=tuple(classes), **_numbers(expected), tolerance=Tolerance(**limits)
+    )
     measured = _worst(answer, size, engine)
     tolerance = {name: max(limit, ROUNDINGS * measured.get(name, 0.0)) for name, limit in limits.items()}
     return answer.model_copy(update={"tolerance": Tolerance(**{name: digits(t) for name, t in tolerance.items()})})
@@ -50,20 +54,28 @@ def _limits(checkpoint: Checkpoint, precision: Precision) -> dict[str, float]:
     return dict.fromkeys(Tolerance.model_fields, share) | {"distance": share * max(checkpoint.config.grid)}
 
 
-def _reference(checkpoint: Checkpoint, image: Pixels) -> Outputs:
-    """The outputs of the graphs for the most likely classes, if there are any."""
+def _reference(checkpoint: Checkpoint, image: Pixels) -> tuple[list[int], Outputs]:
+    """What is explained, the most likely classes and in the last place a direction, and the outputs of the graphs. One
+    class alone has that place.
+    """
     if not checkpoint.config.num_classes:
-        return reference(checkpoint, image, None)
+        return [DIRECTION], reference(checkpoint, image, None, _directions(checkpoint, [DIRECTION]))
     with torch.no_grad():
         logits = checkpoint.model(normalised(image, checkpoint)).numpy()
     classes = np.argsort(-logits, axis=1, kind="stable")[:, :MOST_LIKELY]
-    return reference(checkpoint, image, classes)
+    if classes.shape[1] > 1:
+        classes[0, -1] = DIRECTION
+    asked = classes[0].tolist()
+    return asked, reference(checkpoint, image, classes, _directions(checkpoint, asked))
+
+
+def _directions(checkpoint: Checkpoint, classes: list[int]) -> npt.NDArray[np.float32]:
+    return known_directions(classes, features=checkpoint.config.embedding)[np.newaxis]
 
 
 def _numbers(expected: Outputs) -> dict[str, Any]:
     return {
         "logits": tuple(digits(x) for x in expected["logits"][0]) if "logits" in expected else (),
-        "classes": tuple(int(index) for index in expected["classes"][0]) if "classes" in expected else (),
         "sums": {name: tuple(digits(x) for x in of_all.ravel()) for name, of_all in sums(expected).items()},
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Precision, is_array
-from app.inference.engine import Classes, Engine, Outputs, Pixels
+from app.inference.engine import DIRECTION, Classes, Engine, Outputs, Pixels
 from export.image_spec import image_spec
 from export.images import reference_pixels
 from export.measured import Parity
@@ -36,6 +36,7 @@ LOWER = {"int8": 0.5, "bf16": 0.2, "fp16": 0.05}  # of LOOSE; in lower precision
 LOOSE = ("logits", "embedding", "evidence", "receipt", "tokens")
 ROUNDINGS = 4.0  # times PyTorch's own error in float32
 ROW_SUM_TOLERANCE = 1e-5
+SEED = 17  # of directions
 
 
 class ParityError(Exception):
@@ -66,16 +67,26 @@ def check_parity(
         found, explained = compare(checkpoint, engine, precision, batch)
         distances.append(explained["distance"])
         worst = {name: max(worst.get(name, 0.0), difference) for name, difference in found.items()}
+    places, features = engine.layout["explain"]["evidence"][0], checkpoint.config.embedding
+    directions = np.random.default_rng(SEED).standard_normal((len(batches[0]), places, features), np.float32)
+    asked: list[Classes] = [[[DIRECTION] * places] * len(batches[0])]
     if checkpoint.config.num_classes:
-        least = _least_likely(engine, batches[0])
-        found, _ = compare(checkpoint, engine, precision, batches[0], classes=least)
-        worst = {name: max(worst[name], difference) for name, difference in found.items()}
+        asked.append(_least_likely(engine, batches[0]))
+    for classes in asked:
+        found, _ = compare(checkpoint, engine, precision, batches[0], classes=classes, directions=directions)
+        worst = {name: max(worst.get(name, 0.0), difference) for name, difference in found.items()}
     parity = Parity(pictures=sum(map(len, batches)), **worst)
     return parity, np.concatenate(distances[: len(BATCHES)])
 
 
 def compare(
-    checkpoint: Checkpoint, engine: Engine, precision: Precision, batch: Pixels, *, classes: Classes = ()
+    checkpoint: Checkpoint,
+    engine: Engine,
+    precision: Precision,
+    batch: Pixels,
+    *,
+    classes: Classes = (),
+    directions: npt.NDArray[np.float32] | None = None,
 ) -> tuple[dict[str, float], Outputs]:
     """The largest difference of each quantity in both graphs, and the outputs of the explaining one for these `classes`
     of each image, or the most likely ones. Raises ParityError as `check_parity` does.
@@ -83,29 +94,33 @@ def compare(
     allowed: dict[str, float] = dict(TOLERANCES)
     if precision != "fp32":
         allowed = dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
-    explained = engine.run("explain", batch, classes)
+    explained = engine.run("explain", batch, classes, () if directions is None else [*directions])
     _check_sums(explained)
     if "logits" in explained:
         _check_classes(explained, classes)
-    expected = reference(checkpoint, batch, explained.get("classes"))
+    expected = reference(checkpoint, batch, explained.get("classes"), directions)
     with_tokens = engine.run("tokens", batch)
-    found = max_differences(expected, with_tokens | explained)
+    found = max_differences(expected, with_tokens | explained, directions)
     for answers in (engine.run("classify", batch), with_tokens):
         for name in engine.layout["classify"]:
             found[name] = largest_of(found[name], _relative(expected[name], answers[name]))
     if any(found[name] > allowed[name] for name in found):
         exact_model = copy.deepcopy(checkpoint.model).double()
-        exact = reference(dataclasses.replace(checkpoint, model=exact_model), batch, explained.get("classes"))
-        rounding = max_differences(exact, {name: expected[name] for name in (*with_tokens, *explained)})
+        exact = reference(
+            dataclasses.replace(checkpoint, model=exact_model), batch, explained.get("classes"), directions
+        )
+        rounding = max_differences(exact, {name: expected[name] for name in (*with_tokens, *explained)}, directions)
         allowed = {name: max(allowed[name], ROUNDINGS * error) for name, error in rounding.items()}
     for name, difference in found.items():
         _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
     return found, explained
 
 
-def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
-    """The largest difference of each quantity that the model has. `receipt` is what is left of a logit in `found`
-    without its parts.
+def max_differences(
+    expected: Outputs, found: Outputs, directions: npt.NDArray[np.floating] | None = None
+) -> dict[str, float]:
+    """The largest difference of each quantity that the model has. `receipt` is what is left of a logit in `found`, or
+    of an inner product with a direction (B, K, F), without its parts.
     """
     apart = {name: float(np.abs(found[name] - expected[name]).max()) for name in expected if name in found}
     differences: dict[str, float] = {
@@ -116,13 +131,13 @@ def max_differences(expected: Outputs, found: Outputs) -> dict[str, float]:
     if arrays:
         differences["tokens"] = largest_of(*arrays)
     if "logits" in expected:
-        largest = max(float(np.abs(expected[name]).max()) for name in ("logits", "evidence_rest"))
+        differences["logits"] = _relative(expected["logits"], found["logits"])
+    whole = explained_whole(found, directions)
+    largest = max(float(np.abs(numbers).max()) for numbers in (whole, expected["evidence_rest"]))
+    if largest:  # else nothing was asked of a model without a head
         parts = (apart[name] for name in ("evidence", "evidence_heads", "evidence_rest"))
-        differences |= {
-            "logits": _relative(expected["logits"], found["logits"]),
-            "evidence": largest_of(*parts) / largest,
-            "receipt": float(np.abs(unexplained(found)).max()) / largest,
-        }
+        differences["evidence"] = largest_of(*parts) / largest
+        differences["receipt"] = float(np.abs(unexplained(found, directions)).max()) / largest
     return differences
 
 
@@ -135,11 +150,23 @@ def _relative(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
-def unexplained(outputs: Outputs) -> npt.NDArray[np.float64]:
-    """Logits less all their parts, (B, K)."""
-    logits = np.take_along_axis(outputs["logits"], outputs["classes"], axis=1)
+def unexplained(outputs: Outputs, directions: npt.NDArray[np.floating] | None = None) -> npt.NDArray[np.float64]:
+    """What is explained less all its parts, (B, K)."""
     parts = outputs["evidence"].sum(axis=(2, 3), dtype=np.float64) + outputs["evidence_rest"].sum(axis=2)
-    return logits - parts
+    left: npt.NDArray[np.float64] = explained_whole(outputs, directions) - parts
+    return left
+
+
+def explained_whole(outputs: Outputs, directions: npt.NDArray[np.floating] | None) -> npt.NDArray[np.float64]:
+    """The logits that are explained, or the inner products of the embedding with directions (B, K, F), (B, K)."""
+    of_directions = np.zeros(outputs["evidence"].shape[:2])
+    if directions is not None:
+        of_directions = np.einsum("bf,bkf->bk", outputs["embedding"].astype(np.float64), directions)
+    if "classes" not in outputs:
+        return of_directions
+    classes = outputs["classes"]
+    logits = np.take_along_axis(outputs["logits"], classes.clip(min=0), axis=1)
+    return np.where(classes == DIRECTION, of_directions, logits)
 
 
 def _least_likely(engine: Engine, batch: Pixels) -> Classes:
@@ -150,9 +177,9 @@ def _least_likely(engine: Engine, batch: Pixels) -> Classes:
 
 
 def _check_classes(explained: Outputs, given: Classes) -> None:
-    if given and (explained["classes"] != given).any():
+    if len(given) and (explained["classes"] != given).any():
         raise ParityError("the classes of the explaining graph are not those that were given")
-    if given:
+    if len(given):
         return
     logits = np.take_along_axis(explained["logits"], explained["classes"], axis=1)
     if (np.sort(explained["logits"], axis=1)[:, : -logits.shape[1] - 1 : -1] != logits).any():

@@ -1,10 +1,11 @@
 """A linear reading of tokens, followed backwards through the layers that computed them.
 
-Linear layers need no approximation. A norm is linear once its scale is held at its actual value; so is tanh, as the
-factor tanh(z) / z. The part of a bias is kept as a constant.
+Linear layers need no approximation. A norm is linear once its scale is held at its actual value; so is an activation f,
+as the factor (f(z) - f(0)) / z. The part of a bias, and of f(0), is kept as a constant.
 In shapes: B batch, R readers, K classes, n tokens, D width.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -15,7 +16,7 @@ from export.precision import QuantisedLinear
 from export.rewrite import Linear
 from model.norm import LayerScale, UnitNorm
 
-SMALL = 1e-4  # below, tanh(z) / z is 1 to the last bit of a float32
+SMALL = 1e-4  # below, tanh(z) / z is 1 to the last bit of a float32, and the slope of others that at 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,10 +64,13 @@ class Readout:
                 return replace(self, weights=self.weights * rate.unsqueeze(1))
         raise TypeError(f"{type(layer).__name__} is not linear")
 
-    def before_tanh(self, entered: Tensor) -> Self:
-        """The same numbers as a function of the input of tanh, one vector (B, D)."""
-        factor = torch.where(entered.abs() < SMALL, 1.0, entered.tanh() / entered)
-        return replace(self, direction=self.direction * factor[:, None, None])
+    def before_activation(self, activation: Callable[[Tensor], Tensor], entered: Tensor) -> Self:
+        """The same numbers as a function of the input of an activation, one vector (B, D)."""
+        z = torch.where(entered.abs() < SMALL, torch.where(entered < 0, -SMALL, SMALL), entered)
+        at_zero = activation(torch.zeros(()))
+        constant = self.constant + (self.direction.sum(-1) * at_zero * self.weights.sum(-1, keepdim=True)).sum(1)
+        direction = self.direction * ((activation(z) - at_zero) / z)[:, None, None]
+        return replace(self, direction=direction, constant=constant)
 
     def scaled(self, factor: float) -> Self:
         return replace(self, direction=factor * self.direction, constant=factor * self.constant)

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from app.bundle import TOKENS, array_of
-from app.inference.engine import Outputs
+from app.inference.engine import DIRECTION, Outputs
 from model.blocks import EncoderBlock, ResPostBlock
 from model.checkpoints.checkpoint import Checkpoint
+from model.mlp import OF_VECTORS
 from model.norm import UnitNorm
 from model.unlike import features
 from model.vit import VisionTransformer
@@ -29,9 +30,14 @@ class _Layer(NamedTuple):
     matrix: Tensor  # attention, (B, H, T, T)
 
 
-def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: npt.NDArray[np.int64] | None) -> Outputs:
-    """The outputs of the graphs for uint8 pixels (B, height, width, 3) and `classes` (B, K), with the tokens after the
-    final norm and after every layer.
+def reference(
+    checkpoint: Checkpoint,
+    pixels: npt.NDArray[np.uint8],
+    classes: npt.NDArray[np.int64] | None,
+    directions: npt.NDArray[np.floating] | None = None,
+) -> Outputs:
+    """The outputs of the graphs for uint8 pixels (B, height, width, 3), `classes` (B, K) and `directions` (B, K, F),
+    which are zero unless they are given; with the tokens after the final norm and after every layer.
 
     They have the precision of the model. Without a head there are no classes, and nothing that depends on them.
     """
@@ -59,8 +65,14 @@ def reference(checkpoint: Checkpoint, pixels: npt.NDArray[np.uint8], classes: np
         with torch.no_grad():
             of_image = features(model.config, [layer.entering for layer in layers], embedding)
             outputs["unlike"] = checkpoint.known.unlike(of_image.float())
-    if classes is not None:
-        outputs |= _of_classes(checkpoint, tokens, layers, torch.from_numpy(classes))
+    asked = None if classes is None else torch.from_numpy(classes)
+    given = torch.zeros(len(pixels), 1 if asked is None else asked.shape[1], model.config.embedding)
+    if directions is not None:
+        given = torch.from_numpy(directions)
+    evidence, rest = _evidence(model, layers, asked, given.to(dtype))
+    outputs |= {"evidence": evidence.sum(3), "evidence_heads": evidence.sum(4), "evidence_rest": rest}
+    if asked is not None:
+        outputs |= _of_classes(checkpoint, tokens, layers, asked)
     return {name: value.detach().numpy() for name, value in outputs.items()}
 
 
@@ -78,20 +90,13 @@ def _layers(model: VisionTransformer, images: Tensor) -> list[_Layer]:
 
 def _of_classes(checkpoint: Checkpoint, tokens: Tensor, layers: list[_Layer], classes: Tensor) -> dict[str, Tensor]:
     model = checkpoint.model
-    evidence, rest = _evidence(model, layers, classes)
     with torch.no_grad():
-        outputs = {
-            "logits": model.classify(tokens),
-            "classes": classes,
-            "evidence": evidence.sum(3),
-            "evidence_heads": evidence.sum(4),
-            "evidence_rest": rest,
-        }
+        outputs = {"logits": model.classify(tokens), "classes": classes}
         if model.config.head_layers == 1 and not model.config.pools_by_attention:
             of_layers = torch.stack([model.classify(model.normed([layer.leaving])) for layer in layers])  # (L, B, C)
             of_layers = of_layers / checkpoint.temperature
             scores = of_layers.softmax(-1) if checkpoint.score == "softmax" else of_layers.sigmoid()
-            outputs["lens"] = torch.stack([of_layer.gather(1, classes) for of_layer in scores], dim=1)
+            outputs["lens"] = torch.stack([of_layer.gather(1, classes.clamp(min=0)) for of_layer in scores], dim=1)
     return outputs
 
 
@@ -130,14 +135,17 @@ def _distance(model: VisionTransformer, matrices: Tensor) -> Tensor:
 
 
 @torch.enable_grad()
-def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -> tuple[Tensor, Tensor]:
-    """Parts of the logits of `classes` (B, K): (B, K, L, H, T), and of the MLPs and of what is constant (B, K, 2).
+def _evidence(
+    model: VisionTransformer, layers: list[_Layer], classes: Tensor | None, directions: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Parts of the logits of `classes` (B, K), or where there are none or DIRECTION, of the inner products of the
+    embedding with `directions` (B, K, F): (B, K, L, H, T), and of the MLPs and of what is constant (B, K, 2).
 
     With the scales of norms held constant, logits are linear in what each value and each MLP adds to the residual
     stream. The part of one is the derivative with respect to a factor of 1 before it, and what is left is constant.
     """
     streams = [layers[0].entering]
-    of_mlps = streams[0].new_ones(len(classes), 1).requires_grad_()
+    of_mlps = streams[0].new_ones(len(directions), 1).requires_grad_()
     factors = [of_mlps]
     for block, entering, _, of_mlp, matrix in layers:
         value = block.attn.qkv(block.read(entering)).detach().chunk(3, dim=-1)[2]
@@ -146,7 +154,10 @@ def _evidence(model: VisionTransformer, layers: list[_Layer], classes: Tensor) -
         mixed = torch.einsum("bhit,bthd->bihd", matrix, value * of_values.unsqueeze(-1)).flatten(2)
         streams.append(streams[-1] + _linear_attention(block, mixed) + of_mlp * of_mlps.unsqueeze(-1))
         factors.append(of_values)
-    chosen = _linear_head(model, streams, of_mlps).gather(1, classes)
+    logits, embedding = _linear_answers(model, streams, of_mlps)
+    chosen = (directions @ embedding.unsqueeze(-1)).squeeze(-1)  # (B, K)
+    if classes is not None:
+        chosen = torch.where(classes == DIRECTION, chosen, logits.gather(1, classes.clamp(min=0)))
     evidence, mlps = [], []
     for of_class in chosen.sum(0):  # an image has no part in the numbers of another
         by_mlps, *by_value = torch.autograd.grad(of_class, factors, retain_graph=True)
@@ -177,8 +188,10 @@ def _linear_attention(block: EncoderBlock, mixed: Tensor) -> Tensor:
     return _still(block.norm1, projected) if isinstance(block, ResPostBlock) else block.ls1(projected)
 
 
-def _linear_head(model: VisionTransformer, streams: list[Tensor], of_mlp: Tensor) -> Tensor:
-    """Logits (B, C), linear in the streams and in the factor `of_mlp` (B, 1) before an attention pool's MLP."""
+def _linear_answers(model: VisionTransformer, streams: list[Tensor], of_mlp: Tensor) -> tuple[Tensor, Tensor]:
+    """Logits (B, C) and the embedding (B, F), linear in the streams and in the factor `of_mlp` (B, 1) before an
+    attention pool's MLP.
+    """
     tokens = torch.cat([_still(model.norm, s) for s in streams[-model.config.head_layers :]], dim=-1)
     if model.attn_pool is None:
         vector = model.pooled(tokens)
@@ -192,7 +205,10 @@ def _linear_head(model: VisionTransformer, streams: list[Tensor], of_mlp: Tensor
     vector = _still(model.fc_norm, vector)
     if model.pre_logits is not None:
         vector = model.pre_logits(vector)
-        if model.config.representation == "tanh":
-            vector = vector * (vector.tanh() / vector).detach()
+        activation = OF_VECTORS[model.config.representation]
+        at_zero = activation(torch.zeros_like(vector))
+        vector = vector * ((activation(vector) - at_zero) / vector).detach() + at_zero
     logits: Tensor = model.head(_still(model.head_norm, vector))
-    return logits if model.head_dist is None else (logits + model.head_dist(tokens[:, 1])) / 2
+    if model.head_dist is None:
+        return logits, vector
+    return (logits + model.head_dist(tokens[:, 1])) / 2, (vector + tokens[:, 1]) / 2

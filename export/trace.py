@@ -20,7 +20,6 @@ from onnxscript.rewriter.rules import common as rules
 from torch.export import ExportedProgram
 from torch.fx import Node
 
-from app.inference.engine import MOST_LIKELY_CLASS
 from export.fuse import fuse
 from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
@@ -44,11 +43,7 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
 
     For a fixed number of `images` it takes half of the time.
     """
-    height, width = graph.config.image_size
-    count = images or EXAMPLE_BATCH
-    example = {"images": torch.zeros(count, height, width, 3, dtype=torch.uint8)}
-    if graph.explained:
-        example["asked"] = torch.full((count, graph.explained), MOST_LIKELY_CLASS)
+    example = graph.example(images or EXAMPLE_BATCH)
     batch = torch.export.Dim.STATIC if images else torch.export.Dim(BATCH, min=1, max=MAX_BATCH)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the exporter warns about its own internals
@@ -73,7 +68,10 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
             if side.dim_param:  # 5*s15 becomes 5*batch
                 side.dim_param = side.dim_param.replace(symbol, BATCH)
     for node in proto.graph.node:
-        if node.op_type == "Shape" and node.input[0] == "asked":  # for the batch; the lean graph has the images alone
+        if node.op_type == "Shape" and node.input[0] in (
+            "asked",
+            "directions",
+        ):  # for the batch; the lean graph has the images alone
             node.input[0] = "images"
     strip_provenance(proto)
     return proto
@@ -82,7 +80,7 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
 def _translated(captured: ExportedProgram, graph: ExplainGraph) -> torch.onnx.ONNXProgram:
     program = torch.onnx.export(
         captured,
-        input_names=["images", "asked"][: 1 + bool(graph.explained)],
+        input_names=[*graph.example(1)],
         output_names=[*graph.outputs, *graph.arrays],
         opset_version=OPSET,
         dynamo=True,

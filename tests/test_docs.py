@@ -79,7 +79,7 @@ def records_table() -> str:
     for name, config in {"demo": DEMO_CONFIG, **sizes, "ViT-B/16 at 384": large}.items():
         layers, heads, tokens = config.depth, config.heads, len(config.prefix) + math.prod(config.grid)
         shapes = {
-            "classes": (5,), "logits": (config.num_classes,),
+            "classes": (5,), "logits": (config.num_classes,), "embedding": (config.embedding,),
             "attention": (layers, heads, tokens), "rollout": (tokens,),
             "evidence": (5, layers, tokens), "evidence_heads": (5, layers, heads), "evidence_rest": (5, 2),
             "distance": (layers, heads), "lens": (layers, 5),

@@ -22,6 +22,7 @@ from app.api.services import Services, cancel_on_disconnect
 from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType
 from app.images.upload import Upload
+from app.maps.direction import NOTHING_ASKED, Asked
 from app.telemetry.logs import access_log
 from app.telemetry.request_state import RequestState
 
@@ -108,22 +109,22 @@ class ImageRequest:
         images: Sequence[Image],
         *,
         attention: Attention,
-        explain: Sequence[int] | None = None,
+        explain: Asked | None = None,
         tokens: str | None = None,
         familiar: Familiar = BY_SETTINGS,
         success: str,
     ) -> list[Outcome]:
         """Run the model on the images, in order.
 
-        `attention` is the parameter of that name. With `explain` the maps are made too, with evidence for these classes
-        as an engine takes them, and with `tokens` each image has this array of them. `familiar` says which images are
+        `attention` is the parameter of that name. With `explain` the maps are made too, with evidence for what it asks,
+        and with `tokens` each image has this array of them. `familiar` says which images are
         refused, and `success` counts the images that succeed in the metrics. Raises InvalidParameter if no image can be
         refused, ClientDisconnect, and what admission raises.
         """
         services, state = self.services, RequestState.of(self.request.scope)
         wanted = Wanted(
             keep=attention is not False,
-            explain=() if attention == "now" else explain,
+            explain=NOTHING_ASKED if attention == "now" else explain,
             tokens=tokens,
             least_familiarity=familiar.least(services.settings, services.bundle.manifest),
             deadline=state.deadline,

@@ -25,6 +25,7 @@ from app.inference.model import Model
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice, classes_for
+from app.maps.direction import Asked
 from app.maps.explainer import Explainer
 from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import KeptImage, Maps
@@ -68,9 +69,13 @@ class Services:
         """The maps of a kept image, with evidence for the chosen labels. Raises InvalidParameter, StoreUnavailable, and
         what a run of the model raises. Raises ClientDisconnect if the client leaves.
         """
-        classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
+        asked = Asked(classes_for(choice or Choice(), self.scoring.labels, kept.classes))
+        return await self.explained(id, kept, asked, request)
+
+    async def explained(self, id: str, kept: KeptImage, asked: Asked, request: Request) -> Maps:
+        """The maps of a kept image, with evidence for what is `asked`. Raises as `maps`."""
         state = RequestState.of(request.scope)
-        making = self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
+        making = self.explainer.maps(id, kept, asked, deadline=state.deadline, stages=state.stages)
         return await cancel_on_disconnect(request, making)
 
     async def run(self, graph: Graph, kept: KeptImage, request: Request) -> Outputs:

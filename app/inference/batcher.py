@@ -13,6 +13,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from app.bundle import GRAPHS, Graph
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
 from app.inference.engine import Outputs, Pixels, runs_beside
@@ -22,6 +25,7 @@ from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 
+NO_DIRECTIONS = np.zeros((0, 0), np.float32)
 SELF_TEST_S = 30.0  # without a batch, after which the engine has to test itself
 BUSY_TEST_S = 120.0  # since the last self-test, after which it has to in any case
 
@@ -33,6 +37,7 @@ class Ticket:
     graph: Graph
     pixels: Pixels  # (height, width, 3)
     classes: Sequence[int]  # to explain, as far as any are given
+    directions: npt.NDArray[np.float32]  # (n, features), in the first of their places
     deadline: float  # seconds of time.monotonic
     future: asyncio.Future[Outputs]
     queued: float
@@ -87,11 +92,12 @@ class Batcher:
         pixels: Pixels,
         *,
         classes: Sequence[int] = (),
+        directions: npt.NDArray[np.float32] = NO_DIRECTIONS,
         deadline: float = math.inf,
         stages: Stages | None = None,
     ) -> Outputs:
         """Outputs for one image, all finite, without the batch dimension. `pixels` is uint8 (height, width, 3), and
-        `classes` are those to explain, as an engine takes them.
+        `classes` and `directions` are those to explain, as an engine takes them.
 
         `deadline` is in seconds of time.monotonic. A caller that is cancelled leaves the queue. Raises DeadlineExceeded
         where not even a run of this image alone could end by `deadline`, InferenceFailed or Overloaded when this image
@@ -102,6 +108,7 @@ class Batcher:
             graph=graph,
             pixels=pixels,
             classes=classes,
+            directions=directions,
             deadline=deadline,
             future=future,
             queued=time.perf_counter(),

@@ -83,7 +83,6 @@ def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
     engine = CudaEngine(
         folder=bundle.folder,
         layout=manifest.graphs,
-        image_size=manifest.image.size,
         precision=manifest.precision,
         max_batch=settings.max_batch or BATCH_ON_GPU,
         memory_bytes=settings.gpu_memory_bytes,

@@ -24,7 +24,9 @@ Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (ima
 Classes = Sequence[Sequence[int]]  # of each image, those to explain, as far as any are given
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first except for one image's
 Layout = Mapping[Graph, Shapes]  # the outputs of each graph that the bundle has
+Directions = Sequence[npt.NDArray[np.float32]]  # of each image, (n, features), for the first n places of its classes
 MOST_LIKELY_CLASS = -1  # in the k-th place: the k-th most likely
+DIRECTION = -2  # in the k-th place: the inner product of the embedding with the k-th direction
 Fault = Literal["memory", "fatal", "other"]
 
 MEMORY = re.compile(
@@ -78,16 +80,26 @@ class Engine(Protocol):
     computes_in: Precision  # the numbers in which the blocks are really computed
     side_by_side: int = 1  # runs of one image each, in graphs without maps; 1: one run follows another
     layout: Layout
+    takes_directions: bool  # graphs of before do not
 
     def warm_up(self, check: Check) -> None:
         """Call `check` for each way to run, twice for each that is measured: the first run also allocates memory."""
         ...
 
-    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
+    def run(
+        self,
+        graph: Graph,
+        images: Images,
+        classes: Classes = (),
+        directions: Directions = (),
+        *,
+        beside: bool = False,
+    ) -> Outputs:
         """Outputs for `images`. They stay as they are in later runs. A run `beside` others has its share of the cores;
         else it has all of them, and nothing may run beside it. The graph `explain` has evidence for K classes of
         each image: the `classes` given, of which MOST_LIKELY_CLASS stands for one by its place, and in the places after
-        them the most likely.
+        them the most likely. DIRECTION stands for the one of `directions` in its place; a model without a head has
+        evidence for these alone.
         """
         ...
 
@@ -109,7 +121,15 @@ class CpuEngine(Engine):
                 for graph in [graph for graph in self.layout if runs_beside(graph)] * 2:
                     list(threads.map(partial(check, beside=True), [graph] * self.side_by_side))
 
-    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
+    def run(
+        self,
+        graph: Graph,
+        images: Images,
+        classes: Classes = (),
+        directions: Directions = (),
+        *,
+        beside: bool = False,
+    ) -> Outputs:
         """The outputs are views of the rows."""
         batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))  # a single image is not copied
         inputs: dict[str, npt.NDArray[Any]] = {"images": batch, "explain": np.array(graph == "explain")}
@@ -118,6 +138,9 @@ class CpuEngine(Engine):
         if explained := self.layout["explain"].get("classes"):
             inputs["asked"] = np.empty((len(batch), *explained), np.int64)
             fill_classes(inputs["asked"], classes)
+        if self.takes_directions:
+            inputs["directions"] = np.zeros((len(batch), *directions_of(self.layout)), np.float32)
+            fill_directions(inputs["directions"], directions)
         rows = self._rows(inputs, beside=beside)
         outputs: Outputs = {}
         start = 0
@@ -144,6 +167,19 @@ def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:
     places[:] = MOST_LIKELY_CLASS
     for row, given in zip(places, classes, strict=False):
         row[: len(given)] = given
+
+
+def fill_directions(places: npt.NDArray[np.float32], directions: Directions) -> None:
+    """Write them to `places` (images, K, features), of which the others are 0."""
+    places[:] = 0
+    for row, given in zip(places, directions, strict=False):
+        if len(given):
+            row[: len(given)] = given
+
+
+def directions_of(layout: Layout) -> tuple[int, int]:
+    """How many directions an explaining graph takes for an image, and of how many numbers."""
+    return layout["explain"]["evidence"][0], layout["explain"]["embedding"][0]
 
 
 class DeviceError(CannotStart):

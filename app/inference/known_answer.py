@@ -9,11 +9,13 @@ plain sum of attention is 1 whatever it says, and with weights that rise evenly,
 have the same sum.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Graph, KnownAnswer, is_array
-from app.inference.engine import MOST_LIKELY_CLASS, Classes, DeviceError, Outputs, Pixels
+from app.inference.engine import DIRECTION, MOST_LIKELY_CLASS, Classes, DeviceError, Directions, Outputs, Pixels
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 BY_CLASS = ("evidence", "evidence_heads", "evidence_rest", "lens")
@@ -39,15 +41,19 @@ class KnownImage:
         self._image = enlarged(np.frombuffer(answer.pixels, np.uint8).reshape(*answer.size, 3), size)
         self._logits = np.array(answer.logits)
         self._classes = np.array(answer.classes)
-        self._asked = [index if place % 2 else MOST_LIKELY_CLASS for place, index in enumerate(answer.classes)]
+        self._asked = [
+            index if place % 2 or index == DIRECTION else MOST_LIKELY_CLASS
+            for place, index in enumerate(answer.classes)
+        ]
         self._sums = {name: np.array(numbers) for name, numbers in answer.sums.items()}
+        self._directions = known_directions(answer.classes, features=len(self._sums["embedding"]))
         self.largest: dict[Graph, float] = {}  # difference that was found so far, as a share of what is allowed
 
-    def inputs(self, count: int) -> tuple[Pixels, Classes]:
-        """`count` times the image, uint8 (count, height, width, 3), and the classes to explain: every other
-        one is left to the graph.
+    def inputs(self, count: int) -> tuple[Pixels, Classes, Directions]:
+        """`count` times the image, uint8 (count, height, width, 3), and what to explain: every other class is left to
+        the graph, and one place may have a direction.
         """
-        return np.repeat(self._image[np.newaxis], count, axis=0), [self._asked] * count
+        return np.repeat(self._image[np.newaxis], count, axis=0), [self._asked] * count, [self._directions] * count
 
     def check(self, graph: Graph, outputs: Outputs, *, provider: str) -> None:
         """Raises WrongAnswer if a row of `outputs` is not within the tolerance. `provider` is named in the message."""
@@ -73,14 +79,15 @@ class KnownImage:
         arrays = [apart.pop(name) / np.abs(self._sums[name]).max() for name in outputs if is_array(name)]
         if arrays:
             apart["tokens"] = np.max(arrays, axis=0)
+        if "evidence" in outputs:
+            largest_part = np.abs([*self._logits, *self._sums["evidence_rest"].ravel()]).max()
+            apart["evidence"] = np.max([apart.pop(name) for name in BY_CLASS if name != "lens"], axis=0) / largest_part
         if "logits" not in outputs:
             return apart
         largest_logit = np.abs(self._logits).max()
         logits = np.abs(outputs["logits"] - self._logits).max(axis=1)
         if classes is not None:
             logits = np.maximum(logits, self._misplaced(classes))
-            largest_part = max(largest_logit, np.abs(self._sums["evidence_rest"]).max())
-            apart["evidence"] = np.max([apart.pop(name) for name in BY_CLASS if name != "lens"], axis=0) / largest_part
         return {"logits": logits / largest_logit, **apart}
 
     def _misplaced(self, classes: npt.NDArray[np.int64]) -> Numbers:
@@ -88,9 +95,11 @@ class KnownImage:
 
         Two classes may change places only if both of their logits may have been off by that much.
         """
-        known = (classes >= 0) & (classes < len(self._logits))
-        named = np.where(known, self._logits.take(classes, mode="clip"), np.inf)
-        apart: Numbers = np.abs(named - self._logits[self._classes]).max(axis=1) / 2
+        of_class = self._classes != DIRECTION
+        named, expected = classes[:, of_class], self._classes[of_class]
+        known = (named >= 0) & (named < len(self._logits))
+        logits = np.where(known, self._logits.take(named, mode="clip"), np.inf)
+        apart: Numbers = np.abs(logits - self._logits[expected]).max(axis=1, initial=0) / 2
         return apart
 
     def _apart(self, name: str, numbers: Numbers, classes: npt.NDArray[np.int64] | None) -> Numbers:
@@ -106,6 +115,13 @@ class KnownImage:
             apart = np.abs(numbers - known)
         worst: Numbers = apart.reshape(len(apart), -1).max(axis=1)
         return worst
+
+
+def known_directions(classes: Sequence[int], *, features: int) -> npt.NDArray[np.float32]:
+    """The directions that are asked for the known image, (K, features): one, in the place of DIRECTION."""
+    directions = np.zeros((len(classes), features), np.float32)
+    directions[np.array(classes, int) == DIRECTION] = _weights(features) - 0.5
+    return directions
 
 
 def enlarged(image: Pixels, size: tuple[int, int]) -> Pixels:

@@ -23,6 +23,7 @@ class OnnxEngine(CpuEngine):
         self.layout, self.side_by_side = layout, side_by_side
         self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
         self._alone = self._beside = self._session(graph, threads)
+        self.takes_directions = any(source.name == "directions" for source in self._alone.get_inputs())
         if side_by_side > 1:
             self._beside = self._session(graph, threads - side_by_side + 1)  # of all runs; and each caller works too
 

@@ -54,6 +54,7 @@ class OpenVinoEngine(CpuEngine):
                 free.put(compiled.create_infer_request())
             return free
 
+        self.takes_directions = any(source.get_any_name() == "directions" for source in model.inputs)
         self._alone = self._beside = requests(1)
         if side_by_side > 1:
             for source in model.inputs:

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
 
 from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter, NoClasses
@@ -53,7 +54,17 @@ class Choice(BaseModel):
         str | None,
         Field(description="For evidence: any label (index or name). Default: the top label"),
     ] = None
-    against: Annotated[str | None, Field(description="For evidence: a second label, any other, to subtract")] = None
+    against: Annotated[
+        str | None,
+        Field(
+            description="For evidence: a second label, any other, to subtract. With `like`: the id of an image, "
+            "`nothing`, or `mean` of the images that the bundle knows, which is the default where it knows some"
+        ),
+    ] = None
+    like: Annotated[
+        str | None,
+        Field(description="For evidence: the id of another image, in place of a label: what makes this one like it"),
+    ] = None
 
     @property
     def of_label(self) -> bool:
@@ -75,19 +86,27 @@ class Chosen(BaseModel):
     head: Head
     label: str | None = None  # of evidence, positive or not
     index: int | None = None  # of the label, whose name others may have too
-    against: str | None = None  # of the same: the label that was subtracted
+    like: str | None = None  # of evidence for another image: its id
+    against: str | None = None  # of the same: the label or the image that was subtracted
     recipe: str  # how the numbers were made, in words
 
 
+Whole = float | SkipJsonSchema[None]
+
+
 class Receipt(BaseModel):
-    """A logit, or the difference of two, as a sum of `patches` to `rounding`, over all layers."""
+    """A logit or the difference of two, or a `cosine` with another image or the difference of two, or the `product`
+    with a vector, as a sum of `patches` to `rounding`, over all layers.
+    """
 
     patches: float
     prefix: float  # the tokens before the patches
     mlps: float
     constants: float
     rounding: float  # what is left: of the arithmetic, and in int8 of what attention's projection reads
-    logit: float
+    logit: Whole = None
+    cosine: Whole = None
+    product: Whole = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +135,8 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     rollout: what a head reads at a patch came from that patch only as far as rollout says.
     """
     check_choice(choice, manifest)
+    if choice.like is not None:
+        raise InvalidParameter("like is for GET /attention/{id} alone.")
     if choice.of_label:
         return _evidence(maps, manifest, choice)
     head = _head(choice.head, manifest.heads)
@@ -134,7 +155,10 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
 def check_choice(choice: Choice, manifest: Manifest) -> None:
     """Raises InvalidParameter and NoClasses for what no image of this model has."""
     _head(choice.head, manifest.heads)
-    if choice.of_label:
+    if choice.like is not None:
+        if not choice.of_label or choice.label is not None:
+            raise InvalidParameter("like needs method=evidence or positive_evidence, and takes the place of label.")
+    elif choice.of_label:
         if not manifest.labels:
             raise NoClasses
     elif choice.label is not None or choice.against is not None:
@@ -175,30 +199,54 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         logit -= float(maps.logits[maps.classes[other]])
         recipe += f" minus that to the logit of {against}"
         siblings = tokens
+    named: dict[str, Any] = {"label": label, "index": index, "against": against}
+    return evidence_map(
+        tokens, rest, logit, manifest, choice, recipe=recipe, siblings=siblings, rollout=maps.rollout, **named
+    )
+
+
+def evidence_map(
+    tokens: npt.NDArray[np.float32],
+    rest: npt.NDArray[np.float32],
+    whole: float,
+    manifest: Manifest,
+    choice: Choice,
+    *,
+    recipe: str,
+    siblings: npt.NDArray[np.float32],
+    rollout: npt.NDArray[np.float32],
+    kind: str = "logit",
+    **named: Any,
+) -> AttentionMap:
+    """The map of evidence (layers, tokens), of which `rest` (2,) is what the MLPs and constants add to the `whole`: a
+    logit, or another `kind` of number in a receipt. `named` says what it is of.
+    """
     receipt = None
     if choice.method == "positive_evidence":
-        tokens, siblings = (np.maximum(part, 0) * maps.rollout for part in (tokens, siblings))
+        tokens, siblings = (np.maximum(part, 0) * rollout for part in (tokens, siblings))
         recipe += ", where it is positive, times rollout"
     else:
-        receipt = _receipt(tokens, rest, logit, prefix=len(manifest.tokens.prefix))
+        receipt = _receipt(tokens, rest, whole, kind, prefix=len(manifest.tokens.prefix))
     layer: int | Literal["mean", "sum"] = "sum"
     if choice.layer not in (None, "sum"):
         layer = _layer(choice.layer, manifest.layers)
     row, of_layer = _one_of(tokens, layer, axis="layer")
     recipe += f", through the heads' values, {of_layer}"
     siblings = np.concatenate([siblings, siblings.sum(axis=-2, keepdims=True)], axis=-2)
-    chosen = Chosen(
-        method=choice.method, layer=layer, head="sum", label=label, index=index, against=against, recipe=recipe
-    )
+    chosen = Chosen(method=choice.method, layer=layer, head="sum", recipe=recipe, **named)
     return _map(row, siblings, manifest, chosen, receipt=receipt)
 
 
-def _receipt(tokens: npt.NDArray[np.float32], rest: npt.NDArray[np.float32], logit: float, *, prefix: int) -> Receipt:
+def _receipt(
+    tokens: npt.NDArray[np.float32], rest: npt.NDArray[np.float32], whole: float, kind: str, *, prefix: int
+) -> Receipt:
     """`tokens` is (layers, tokens), of which `prefix` stand before the patches, `rest` (2,) the MLPs and constants."""
     of_prefix, patches = (float(part.sum(dtype=np.float64)) for part in np.split(tokens, [prefix], axis=1))
     mlps, constants = (float(value) for value in rest)
-    rounding = logit - patches - of_prefix - mlps - constants
-    return Receipt(patches=patches, prefix=of_prefix, mlps=mlps, constants=constants, rounding=rounding, logit=logit)
+    rounding = whole - patches - of_prefix - mlps - constants
+    return Receipt(
+        patches=patches, prefix=of_prefix, mlps=mlps, constants=constants, rounding=rounding, **{kind: whole}
+    )
 
 
 def _map(

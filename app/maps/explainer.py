@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from app.images.preprocess import PreprocessedImage
 from app.inference.batcher import Batcher
 from app.inference.engine import Outputs
 from app.inference.scoring import most_likely
+from app.maps.direction import NOTHING_ASKED, Asked
 from app.maps.record import DamagedRecord, KeptImage, Maps, RecordFormat
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
@@ -67,7 +68,7 @@ class Explainer:
         if not await self.store.keep(id, self.records.pack_image(kept)):
             return None
         if maps is not None:
-            await self.store.keep(_key(id, kept.classes), self.records.pack_maps(maps))
+            await self.store.keep(f"{id}/{Asked(kept.classes).key}", self.records.pack_maps(maps))
         return id
 
     async def find(self, id: str, stages: Stages) -> KeptImage:
@@ -78,18 +79,18 @@ class Explainer:
             raise UnknownAttention
         return kept
 
-    async def maps(self, id: str, kept: KeptImage, classes: Sequence[int], *, deadline: float, stages: Stages) -> Maps:
-        """The maps of a kept image with evidence for `classes` (K): from the store, or made and kept there.
+    async def maps(self, id: str, kept: KeptImage, asked: Asked, *, deadline: float, stages: Stages) -> Maps:
+        """The maps of a kept image with evidence for what is `asked`: from the store, or made and kept there.
 
         The run goes on when a caller's `deadline` passes (seconds of time.monotonic), and is cancelled when its last
         caller is. Raises DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
         """
-        key = _key(id, classes)
+        key = f"{id}/{asked.key}"
         with stages.time("store"):
             if (found := await self._read(key, self.records.unpack_maps)) is not None:
                 return found
         if (running := self._running.get(key)) is None:
-            running = self._running[key] = asyncio.create_task(self._make(key, kept, classes, deadline, stages))
+            running = self._running[key] = asyncio.create_task(self._make(key, kept, asked, deadline, stages))
             running.add_done_callback(partial(self._made, key))
         self._waiting[key] += 1
         try:
@@ -111,7 +112,7 @@ class Explainer:
         *,
         deadline: float,
         stages: Stages,
-        classes: Sequence[int] = (),
+        asked: Asked = NOTHING_ASKED,
         latest: float | None = None,
     ) -> Outputs:
         """The outputs of a graph for a kept image. The run gets a place only if it could end by `deadline`, and may
@@ -119,7 +120,12 @@ class Explainer:
         """
         with self.places.admit(1, deadline=deadline) as answered:
             outputs = await self.batcher.run(
-                graph, kept.image.pixels, classes=classes, deadline=latest or deadline, stages=stages
+                graph,
+                kept.image.pixels,
+                classes=asked.classes,
+                directions=asked.vectors,
+                deadline=latest or deadline,
+                stages=stages,
             )
             answered()
         return outputs
@@ -140,10 +146,10 @@ class Explainer:
             self.metrics.store_failures.labels("get", "damaged").inc()
             return None
 
-    async def _make(self, key: str, kept: KeptImage, classes: Sequence[int], deadline: float, stages: Stages) -> Maps:
+    async def _make(self, key: str, kept: KeptImage, asked: Asked, deadline: float, stages: Stages) -> Maps:
         """`deadline` is the first caller's."""
         latest = time.monotonic() + self.run_timeout_s
-        outputs = await self.run("explain", kept, deadline=deadline, stages=stages, classes=classes, latest=latest)
+        outputs = await self.run("explain", kept, deadline=deadline, stages=stages, asked=asked, latest=latest)
         maps = Maps.of(outputs)
         await self.store.keep(key, self.records.pack_maps(maps))
         return maps
@@ -152,8 +158,3 @@ class Explainer:
         if not task.cancelled():
             del self._running[key]
             task.exception()  # so that asyncio does not report it
-
-
-def _key(id: str, classes: Sequence[int]) -> str:
-    """The key of maps in the store."""
-    return f"{id}/{'-'.join(map(str, classes))}"

@@ -16,9 +16,9 @@ from app.errors import ServiceError
 from app.images.messages import GarbledAnswer, pack_answer, unpack_answer
 from app.images.preprocess import PreprocessedImage
 from app.images.upload import Buffer
-from app.inference.engine import Outputs
+from app.inference.engine import DIRECTION, Outputs
 
-VERSION = 5  # of the bytes of a record: versions do not find each other's records
+VERSION = 6  # of the bytes of a record: versions do not find each other's records
 
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -34,12 +34,13 @@ class Maps:
     """All maps of an image. In shapes: L layers, H heads, T tokens (the prefix, then the patches row by row), C
     classes, K explained.
 
-    C and K are 0 for a model without a head.
+    Without a head C is 0 and there are no `classes`; evidence is then for vectors alone.
     Numbers are kept as the graph gives them: half precision would be wrong by up to 4.9e-4 of each.
     """
 
-    classes: npt.NDArray[np.int64]  # (K,), those that are explained
+    classes: npt.NDArray[np.int64]  # (K,), those that are explained; DIRECTION where it is a vector
     logits: npt.NDArray[np.float32]  # (C,), of all classes
+    embedding: npt.NDArray[np.float32]  # (F,): what the head reads
     attention: npt.NDArray[np.float32]  # (L, H, T): row of the class token after softmax, sums to 1
     rollout: npt.NDArray[np.float32]  # (T,), sums to 1
     evidence: npt.NDArray[np.float32]  # (K, L, T): what token t, read in layer l, adds to the logit; signed
@@ -147,7 +148,8 @@ class RecordFormat:
             raise ValueError("another checksum")
 
     def _check_classes(self, classes: npt.NDArray[np.int64]) -> None:
-        if not ((classes >= 0) & (classes < math.prod(self.shapes["logits"]))).all():
+        known = (classes == DIRECTION) | (classes >= 0) & (classes < math.prod(self.shapes["logits"]))
+        if not known.all():
             raise ValueError("an unknown class")
 
     def _checksum(self, *parts: Buffer) -> int:

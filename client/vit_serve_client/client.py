@@ -112,6 +112,10 @@ class Client:
         """A map, as PNG unless `format` says json or npy. `parameters` are those of GET /attention/{id}."""
         return _file(self._ask("GET", _place(id), parameters, largest=LARGEST_MAP), MAP_TYPES)
 
+    def evidence(self, id: str, vectors: Sequence[Sequence[float]]) -> Answer:
+        """What patches add to the inner product of the embedding with each vector: POST /attention/{id}/evidence."""
+        return _read(self._ask("POST", f"{_place(id)}/evidence", {}, body=vectors), lambda answer: answer["results"])
+
     def verify(self, id: str, **parameters: Any) -> Answer:
         """How faithful a map is. `parameters` are those of POST /attention/{id}/verify."""
         return _read(self._ask("POST", f"{_place(id)}/verify", parameters), lambda answer: answer["deletion"])
@@ -141,6 +145,7 @@ class Client:
         parameters: dict[str, Any],
         images: Sequence[Source] = (),
         *,
+        body: object = None,
         largest: int = LARGEST_JSON,
     ) -> httpx.Response:
         files = [
@@ -150,7 +155,7 @@ class Client:
         parts = [("image", file) for file in files]
         query = {name: value for name, value in parameters.items() if value is not None}
         way = {"by": f" by {self.proxy}" if self.proxy else ""}  # for a message
-        request = self._http.build_request(method, path, params=query, files=parts or None, extensions=way)
+        request = self._http.build_request(method, path, params=query, files=parts or None, json=body, extensions=way)
         request.read()  # its whole body in one piece: httpx would send every part of a form by itself
         try:
             response = self._in_time(request, largest)

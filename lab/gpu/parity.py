@@ -47,7 +47,6 @@ def open_on_gpu(bundle: Bundle, max_batch: int) -> tuple[Model, CudaEngine]:
     engine = CudaEngine(
         folder=bundle.folder,
         layout=manifest.graphs,
-        image_size=size,
         precision=manifest.precision,
         max_batch=max_batch,
     )

@@ -8,10 +8,10 @@ from app.images.preprocess import Box, PreprocessedImage
 from app.maps.record import KeptImage, Maps, RecordFormat
 
 FORMAT = RecordFormat(
-    name="5:a model",
+    name="6:a model",
     shapes={
-        "classes": (2,), "logits": (3,), "attention": (1, 1, 5), "rollout": (5,), "evidence": (2, 1, 5),
-        "evidence_heads": (2, 1, 1), "evidence_rest": (2, 2), "distance": (1, 1), "lens": (1, 2),
+        "classes": (2,), "logits": (3,), "embedding": (4,), "attention": (1, 1, 5), "rollout": (5,),
+        "evidence": (2, 1, 5), "evidence_heads": (2, 1, 1), "evidence_rest": (2, 2), "distance": (1, 1), "lens": (1, 2),
     },
     size=(2, 2),
 )  # fmt: skip
@@ -21,6 +21,7 @@ def make_maps(**changes: Any) -> Maps:
     fields: dict[str, Any] = {
         "classes": np.arange(2),
         "logits": np.zeros(3, np.float32),
+        "embedding": np.ones(4, np.float32),
         "attention": np.full((1, 1, 5), 0.2, np.float32),
         "rollout": np.full(5, 0.2, np.float32),
         "evidence": np.zeros((2, 1, 5), np.float32),

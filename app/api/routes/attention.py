@@ -1,6 +1,6 @@
 """/attention: a map of an image that was classified before, or of one in the request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Annotated, Any
 
@@ -17,14 +17,18 @@ from app.api.render import Format, draw_unless_known, drawn, npy, preferred_form
 from app.api.results import MapsId, ModelName
 from app.api.route import CheckedRoute
 from app.api.services import services_of
+from app.api.similar import direction_of, direction_to, others, settled
+from app.classifier import Outcome, Processed
 from app.drawing.colors import Limits, Scale, limits
 from app.drawing.heatmap import Style, draw
-from app.errors import ServiceError
+from app.errors import InvalidParameter, ServiceError
 from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
+from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS
 from app.inference.scoring import TOP_K, Prediction
 from app.maps.choice import AttentionMap, Choice, Chosen, Receipt, check_choice, choose, classes_for
+from app.maps.direction import MEAN, NOTHING, Asked, asked_for, similarity
 
 OF_SCALE = "Which numbers get the first and the last colour"
 OF_FORMAT = "Overrides the Accept header"
@@ -95,9 +99,16 @@ async def attention(
     manifest = services.bundle.manifest
     kept = await services.kept(id, request)
     check_choice(choice, manifest)
+    choice = settled(choice, manifest)
+    beside = await others(choice, services, request)
 
     async def render(kind: Format) -> Callable[[], bytes]:
-        shown = choose(await services.maps(id, kept, request, choice), manifest, choice)
+        if beside:
+            direction = await direction_to(choice, beside, services, request)
+            (asked,) = asked_for(direction, manifest)
+            shown = similarity(await services.explained(id, kept, asked, request), manifest, choice, direction)
+        else:
+            shown = choose(await services.maps(id, kept, request, choice), manifest, choice)
         return _renderer(kind, shown, kept.image, style, scale, {"id": id, "model": services.model_name})
 
     recipe = (id, services.bundle.digest, choice, style, scale)
@@ -115,26 +126,50 @@ async def attention(
 )
 async def attention_of_body(request: Request) -> Response:
     """The map that GET draws, in one request: nothing is kept. JSON has the predictions too. A form or JSON may have
-    the parameters too.
+    the parameters too. A second image stands in place of `like`, and a third in place of `against`.
     """
     services = services_of(request)
     manifest, scoring = services.bundle.manifest, services.scoring
     brought = ImageRequest(request, services)
-    images, parameters = await brought.read(MapParameters, max_images=1)
+    images, parameters = await brought.read(MapParameters, max_images=3)
+    parameters = _of_images(parameters, images)
     check_choice(parameters, manifest)
-    likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
-    classes = classes_for(parameters, scoring.labels, likely)
-    (outcome,) = await brought.run(images, attention=False, explain=classes, success="explained")
-    if isinstance(outcome, ServiceError):
-        raise outcome
+    parameters = settled(parameters, manifest)
+    if len(images) > 1:
+        beside = [_usable(one) for one in await brought.run(images[1:], attention=False, success="embedded")]
+        direction = direction_of(parameters, [one.embedding for one in beside], manifest)
+        (asked,) = asked_for(direction, manifest)
+    else:
+        likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
+        asked = Asked(classes_for(parameters, scoring.labels, likely))
+    (outcome,) = map(_usable, await brought.run(images[:1], attention=False, explain=asked, success="explained"))
     assert outcome.maps
-    shown = choose(outcome.maps, manifest, parameters)
+    if len(images) > 1:
+        shown = similarity(outcome.maps, manifest, parameters, direction)
+    else:
+        shown = choose(outcome.maps, manifest, parameters)
     kind = parameters.format or preferred_format(request.headers.getlist("accept"), among=FORMATS)
     about: dict[str, Any] = {"model": services.model_name}
     if scoring.labels:
         about["predictions"] = scoring.rank(outcome.logits, top_k=TOP_K)
     draw_map = _renderer(kind, shown, outcome.image, parameters, parameters.scale, about)
     return await drawn(request, services.drawings, draw_map, kind)
+
+
+def _of_images(parameters: MapParameters, images: Sequence[Upload]) -> MapParameters:
+    """With names for the images after the first. Raises InvalidParameter for ids, which are of kept images."""
+    if parameters.like is not None or (len(images) > 1 and parameters.against not in (None, MEAN, NOTHING)):
+        raise InvalidParameter("like and against name kept images: send the images themselves, in this order.")
+    if len(images) > 1 and not parameters.of_label:
+        raise InvalidParameter("A second image is for method=evidence and method=positive_evidence.")
+    third = {"against": "the third image"} if len(images) > 2 else {}
+    return parameters.model_copy(update={"like": "the second image", **third} if len(images) > 1 else {})
+
+
+def _usable(outcome: Outcome) -> Processed:
+    if isinstance(outcome, ServiceError):
+        raise outcome
+    return outcome
 
 
 def _renderer(

@@ -16,10 +16,11 @@ from app.inference.model import BatchLatency
 
 
 class PublicManifest(Manifest):
-    """The manifest without the numbers of the known answer and of the held-out images."""
+    """The manifest without the numbers of the known answer, of the held-out images and of the mean."""
 
     known_answer: KnownAnswer = Field(exclude=True)
     held_out: HeldOut | None = Field(exclude=True)
+    mean: tuple[float, ...] = Field(exclude=True)
 
 
 class ModelResponse(BaseModel):

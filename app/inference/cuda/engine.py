@@ -5,16 +5,19 @@ import re
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnxruntime as ort
 
 from app.bundle import GRAPH_FILES, WEIGHTS, Graph, Precision
-from app.inference.cuda.recording import Recording
+from app.inference.cuda.recording import DTYPES, Recording
 from app.inference.engine import (
     Check,
     Classes,
     DeviceError,
+    Directions,
     Engine,
     Images,
     Layout,
@@ -22,6 +25,7 @@ from app.inference.engine import (
     failures_as_device_errors,
     fault_of,
     fill_classes,
+    fill_directions,
 )
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.machine import count_gpus
@@ -50,7 +54,6 @@ class CudaEngine(Engine):
         *,
         folder: Path,
         layout: Layout,
-        image_size: tuple[int, int],
         precision: Precision,
         max_batch: int,
         memory_bytes: int = 0,
@@ -74,16 +77,29 @@ class CudaEngine(Engine):
         if any(session.get_providers()[0] != self.provider for session in self._sessions.values()):
             raise DeviceError(UNUSABLE)
         self._recordings: dict[tuple[Graph, int], Recording] = {}
-        self._pixels = np.zeros((max_batch, *image_size, 3), dtype=np.uint8)
-        inputs = {source.name: source.shape for source in self._sessions["explain"].get_inputs()}
-        self._classes = np.zeros((max_batch, *inputs.get("asked", (0, 0))[1:]), dtype=np.int64)
+        self._inputs = {
+            source.name: np.zeros((max_batch, *source.shape[1:]), DTYPES[source.type])
+            for source in self._sessions["explain"].get_inputs()
+        }
+        self.takes_directions = "directions" in self._inputs
 
-    def run(self, graph: Graph, images: Images, classes: Classes = (), *, beside: bool = False) -> Outputs:
+    def run(
+        self,
+        graph: Graph,
+        images: Images,
+        classes: Classes = (),
+        directions: Directions = (),
+        *,
+        beside: bool = False,
+    ) -> Outputs:
         count = len(images)
-        np.stack(list(images), out=self._pixels[:count])
-        fill_classes(self._classes, classes)
+        np.stack(list(images), out=self._inputs["images"][:count])
+        if "asked" in self._inputs:
+            fill_classes(self._inputs["asked"], classes)
+        if self.takes_directions:
+            fill_directions(self._inputs["directions"], directions)
         size = min(size for of, size in self._recordings if of == graph and size >= count)
-        outputs = self._recordings[graph, size].run(self._pixels[:size], self._classes[:size])
+        outputs = self._recordings[graph, size].run(self._first(size))
         return {name: rows[:count] for name, rows in outputs.items()}
 
     def warm_up(self, check: Check) -> None:
@@ -95,7 +111,7 @@ class CudaEngine(Engine):
         node by node: it may read what a later recording has overwritten (microsoft/onnxruntime#32121).
         Raises DeviceError when a graph cannot be recorded, WrongAnswer when a run computes wrong numbers.
         """
-        largest = len(self._pixels)
+        largest = len(self._inputs["images"])
         sizes = sorted({min(2**power, largest) for power in range(largest.bit_length() + 1)}, reverse=True)
         with failures_as_device_errors(UNUSABLE, of_memory=TOO_SMALL):
             for graph in self.layout:
@@ -120,11 +136,13 @@ class CudaEngine(Engine):
         """Raises WrongAnswer when a replay and a run node by node differ for images that are all different: those of
         the last run, shifted.
         """
-        self._pixels[:size] = [np.roll(self._pixels[0], SHIFT_PX * row, axis=1) for row in range(size)]
-        fill_classes(self._classes, ())
-        inputs = self._pixels[:size], self._classes[:size]
-        expected = recording.run(*inputs, plainly=True)
-        for name, replayed in recording.run(*inputs).items():
+        pixels = self._inputs["images"]
+        pixels[:size] = [np.roll(pixels[0], SHIFT_PX * row, axis=1) for row in range(size)]
+        if "asked" in self._inputs:
+            fill_classes(self._inputs["asked"], ())
+        inputs = self._first(size)
+        expected = recording.run(inputs, plainly=True)
+        for name, replayed in recording.run(inputs).items():
             if name in ("classes", *BY_CLASS):  # nearly tied classes may change places
                 continue
             apart = np.abs(replayed.astype(np.float64) - expected[name]).max()
@@ -133,6 +151,9 @@ class CudaEngine(Engine):
                     f"The model computes wrong numbers on {self.provider}: {name} of the {graph} graph differs by "
                     f"{apart:.1e} between a recorded run of {size} images and a run node by node"
                 )
+
+    def _first(self, size: int) -> dict[str, npt.NDArray[Any]]:
+        return {name: rows[:size] for name, rows in self._inputs.items()}
 
     def _session(self, file: Path) -> ort.InferenceSession:
         options = ort.SessionOptions()

@@ -6,13 +6,14 @@ number given"). It does not check the shape when it replays. Therefore one threa
 and the number is the batch size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import onnxruntime as ort
 
-from app.inference.engine import Outputs, Pixels
+from app.inference.engine import Outputs
 
 DTYPES = {
     "tensor(uint8)": np.uint8,
@@ -20,6 +21,7 @@ DTYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
 }
+Inputs = Mapping[str, npt.NDArray[Any]]
 PLAIN = -1  # the number with which ONNX Runtime runs node by node, and neither records nor replays
 
 
@@ -31,27 +33,25 @@ class Recording:
         self._size = size
         self._recorded, self._plain = _numbered(size), _numbered(PLAIN)
         self._binding = session.io_binding()
-        self._inputs: list[ort.OrtValue] = []  # the images, and in the explaining graph the classes
+        self._inputs: dict[str, ort.OrtValue] = {}
         for source in session.get_inputs():
             value = _on_gpu((size, *source.shape[1:]), DTYPES[source.type])
             self._binding.bind_ortvalue_input(source.name, value)
-            self._inputs.append(value)
+            self._inputs[source.name] = value
         self._outputs = {o.name: _on_gpu((size, *o.shape[1:]), DTYPES[o.type]) for o in session.get_outputs()}
         for name, value in self._outputs.items():
             self._binding.bind_ortvalue_output(name, value)
 
-    def run(self, pixels: Pixels, classes: npt.NDArray[np.int64], *, plainly: bool = False) -> Outputs:
-        """Outputs for all of `pixels`, uint8 (size, height, width, 3), and `classes` (size, K), if it explains any. The
-        first call records, later ones replay.
-        """
-        self.load(pixels, classes)
+    def run(self, inputs: Inputs, *, plainly: bool = False) -> Outputs:
+        """Outputs for `inputs` by name, `size` rows each. The first call records, later ones replay."""
+        self.load(inputs)
         self.launch(plainly=plainly)
         return self.outputs()
 
-    def load(self, pixels: Pixels, classes: npt.NDArray[np.int64]) -> None:
-        """Copy the images to the GPU, and the classes where they are asked for."""
-        for value, given in zip(self._inputs, (pixels, classes), strict=False):
-            value.update_inplace(given)
+    def load(self, inputs: Inputs) -> None:
+        """Copy those that the graph takes to the GPU."""
+        for name, value in self._inputs.items():
+            value.update_inplace(inputs[name])
 
     def launch(self, *, plainly: bool = False) -> None:
         """Run with the images that are on the GPU, and leave the outputs there. `plainly` is node by node."""

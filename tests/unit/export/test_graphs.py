@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 import torch
 
+from app.inference.engine import DIRECTION
 from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
 from export.parity import max_differences
@@ -77,18 +78,34 @@ def test_shapes_are_not_computed_at_run_time(oblong_bundle, name, expected):
         assert "Shape" not in sources or node.op_type in ("Concat", "Expand", "Reshape")
 
 
+HEADLESS = {
+    "no head": {"num_classes": 0},
+    "no head, attention pooling": {"num_classes": 0, "pool": "map", "class_token": False},
+    **{
+        f"no head, {name} of a layer": {"num_classes": 0, "representation_size": 9, "representation": name}
+        for name in ("tanh", "linear", "gelu", "relu", "sigmoid")
+    },
+}
+
+
 @pytest.mark.parametrize(("precision", "limit"), [("fp32", 1e-4), ("fp16", 0.01), ("int8", 0.2)])
-@pytest.mark.parametrize("changes", [*SWITCHES.values(), {"num_classes": 0}], ids=[*SWITCHES, "no head"])
+@pytest.mark.parametrize("changes", [*SWITCHES.values(), *HEADLESS.values()], ids=[*SWITCHES, *HEADLESS])
 def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
     toy = replace(knowing(toy_checkpoint(**changes)), temperature=2.0)
     pixels = np.random.default_rng(0).integers(0, 256, (2, 24, 40, 3), dtype=np.uint8)
     model = model_for(toy, precision, pixels)
     graph = ExplainGraph(replace(toy, model=model), precision, layers=(1, LAYERS))
+    inputs = graph.example(len(pixels)) | {"images": torch.from_numpy(pixels)}
+    inputs["directions"][:, -1] = torch.randn(len(pixels), toy.config.embedding, generator=torch.manual_seed(0))
+    if "asked" in inputs:
+        inputs["asked"][:, -1] = DIRECTION
     with operators_in_torch(), torch.no_grad():
-        numbers = (values.numpy() for values in graph(torch.from_numpy(pixels)))
+        numbers = (values.numpy() for values in graph(**inputs))
         found = dict(zip((*graph.outputs, *graph.arrays), numbers, strict=True))
     assert [*graph.arrays] == ["tokens", "layer_1", f"layer_{LAYERS}"]
-    differences = max_differences(reference(toy, pixels, found.get("classes")), found)
+    directions = inputs["directions"].numpy()
+    differences = max_differences(reference(toy, pixels, found.get("classes"), directions), found, directions)
+    assert "receipt" in differences
     assert max(differences.values()) < limit
     layers = graph.network.named_modules()
     rounded = {name.replace(".whole", "") for name, layer in layers if isinstance(layer, QuantisedLinear)}

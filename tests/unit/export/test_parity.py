@@ -3,6 +3,9 @@
 import numpy as np
 import pytest
 
+from app.bundle import outputs_of
+from app.inference.engine import MOST_LIKELY_CLASS
+from export.graphs import EVIDENCE, MAPS
 from export.image_spec import image_spec
 from export.images import reference_pixels
 from export.parity import ParityError, check_parity
@@ -19,16 +22,18 @@ class Off:
     def __init__(self, checkpoint, factor, *, lean_alone, scaled):
         self.checkpoint, self.factor = checkpoint, np.float32(factor)
         self.lean_alone, self.scaled = lean_alone, scaled
+        answers = {"logits": (), "embedding": (), **({"unlike": ()} if checkpoint.known else {})}
+        explains = {**answers, **dict.fromkeys((*MAPS, "classes", *EVIDENCE, "lens"), (5,))}
+        self.layout = outputs_of(explains, {"tokens": ()})
 
-    def run(self, graph, images, classes=()):
+    def run(self, graph, images, classes=(), directions=()):
         first = reference(self.checkpoint, images, np.zeros((len(images), 1), np.int64))
         likely = np.argsort(-first["logits"], axis=1)[:, :5]
-        classes = np.where(np.array(classes) < 0, likely, classes) if classes else likely
-        outputs = reference(self.checkpoint, images, classes)
+        classes = np.where(np.array(classes) == MOST_LIKELY_CLASS, likely, classes) if len(classes) else likely
+        outputs = reference(self.checkpoint, images, classes, np.stack(directions) if len(directions) else None)
+        given = self.layout[graph]
         if self.lean_alone and graph != "classify":
-            return outputs
-        lean = [name for name in ("logits", "embedding", "unlike") if name in outputs]
-        given = lean if graph == "classify" else outputs
+            return {name: outputs[name] for name in given}
         return {name: outputs[name] * self.factor if name in self.scaled else outputs[name] for name in given}
 
 

@@ -40,7 +40,8 @@ def test_answers_stay_in_later_runs(engine, images):
 
 def test_one_image_is_not_copied(images):
     class Seeing(CpuEngine):
-        shapes = {}  # noqa: RUF012
+        layout = {"classify": {}, "explain": {}}  # noqa: RUF012
+        takes_directions = False
 
         def _rows(self, inputs, *, beside):
             assert np.shares_memory(inputs["images"], images[0])

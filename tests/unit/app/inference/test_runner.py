@@ -33,6 +33,8 @@ class FakeEngine(Engine):
 
     provider = "fake"
 
+    layout = dict.fromkeys(GRAPHS, ())
+
     def __init__(self) -> None:
         self.scale = np.float32(1)
         self.batches: list[tuple[str, list[int]]] = []
@@ -52,7 +54,7 @@ class FakeEngine(Engine):
             check(graph, self.largest)
         self.probes.clear()
 
-    def run(self, graph, images, classes=(), *, beside=False):
+    def run(self, graph, images, classes=(), directions=(), *, beside=False):
         images = np.stack(images)
         pixels = images[:, 0, 0, 0].tolist()
         if KNOWN in pixels:

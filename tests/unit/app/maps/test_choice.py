@@ -219,12 +219,12 @@ def test_the_receipt_adds_up_and_shows_what_is_left(layer):
     assert receipt.prefix == pytest.approx(MAPS.evidence[0, :, 0].sum(), rel=1e-4)
     assert (receipt.mlps, receipt.constants) == pytest.approx(MAPS.evidence_rest[0].tolist())
     assert receipt.rounding == pytest.approx(0.5, abs=1e-4)
-    *parts, logit = dict(receipt).values()
+    *parts, logit = receipt.model_dump(exclude_none=True).values()
     assert sum(parts) == pytest.approx(logit, abs=1e-9)
 
 
 def test_the_receipt_of_a_difference_is_the_difference_of_receipts():
     difference = chosen("evidence", label="10", against="7").receipt
-    for name, value in difference:
+    for name, value in difference.model_dump(exclude_none=True).items():
         one, other = (getattr(chosen("evidence", label=label).receipt, name) for label in ("10", "7"))
         assert value == pytest.approx(one - other, abs=1e-4), name

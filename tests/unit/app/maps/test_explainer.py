@@ -15,6 +15,7 @@ import pytest
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, UnknownAttention
 from app.http.admission import Admission
 from app.lifecycle import Lifecycle
+from app.maps.direction import Asked
 from app.maps.explainer import Explainer
 from app.maps.record import Maps, RecordFormat
 from app.stores.id import new_id
@@ -35,7 +36,9 @@ class FakeBatcher:
         self.let_go.set()
         self.fails: Exception | None = None
 
-    async def run(self, graph: str, pixels: np.ndarray, *, classes: Any, deadline: float, stages: Stages) -> Any:
+    async def run(
+        self, graph: str, pixels: np.ndarray, *, classes: Any, directions: Any, deadline: float, stages: Stages
+    ):
         assert (graph, math.isfinite(deadline)) == ("explain", True)
         self.runs.append(tuple(classes))
         await self.let_go.wait()
@@ -73,7 +76,7 @@ class Bench:
         stages = Stages(observe=lambda stage, seconds: None)
         kept = await self.explainer.find(id, stages)
         deadline = time.monotonic() + within_s
-        return await self.explainer.maps(id, kept, classes or kept.classes, deadline=deadline, stages=stages)
+        return await self.explainer.maps(id, kept, Asked(classes or kept.classes), deadline=deadline, stages=stages)
 
     def ask(self, id: str, **how: Any) -> asyncio.Task[Maps]:
         return asyncio.create_task(self.maps(id, **how))

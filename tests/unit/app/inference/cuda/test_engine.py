@@ -112,7 +112,8 @@ class Known:
 
 
 def engine_of(max_batch: int = 4, *, precision: str = "fp32", **options) -> CudaEngine:
-    return CudaEngine(folder=DEMO_BUNDLE, image_size=(2, 2), max_batch=max_batch, precision=precision, **options)
+    layout = dict.fromkeys(("classify", "explain"), ())
+    return CudaEngine(folder=DEMO_BUNDLE, layout=layout, max_batch=max_batch, precision=precision, **options)
 
 
 def opened(max_batch: int = 4, **options) -> Model:
@@ -233,7 +234,7 @@ LACKING = "Failed to load libcudart.so.13: cannot open shared object file"
 @pytest.mark.parametrize(
     ("options", "machine", "sentence"),
     [
-        ({"memory_bytes": 1000}, {}, "^VIT_GPU_MEMORY_BYTES is 1000, and the weights of both graphs alone take"),
+        ({"memory_bytes": 1000}, {}, "^VIT_GPU_MEMORY_BYTES is 1000, and the weights of the 2 graphs alone take"),
         *(
             ({}, {"onnxruntime.__version__": old}, rf"^A GPU needs ONNX Runtime 1\.31\.1 or newer, and this is {old}$")
             for old in ("1.28.0", "1.31.0")
