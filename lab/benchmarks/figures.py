@@ -68,7 +68,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
     "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
-    "correlation under a blur": of("what_if", EVIDENCE, CORRELATION, 2, fill="blur"),
     "images/s of ViT-S/16 in int8": lambda: f"{of_int8():.1f}",
     "hours of two cores": lambda: f"{MANY / of_int8() / 3600:.0f}",
     "images/s of an H200": lambda: f"{of_a_gpu():.0f}",

@@ -1,11 +1,10 @@
 """`python -m lab.benchmarks.page`: write the tables and figures of the pages from the records, without measuring."""
 
 import re
-from collections.abc import Mapping, Sequence
 
 from lab.benchmarks.figures import fill
 from lab.benchmarks.leaders import AMX, AVX2, COMMON, RATE, ahead, fastest
-from lab.benchmarks.record import ROOT, Record, Rows, read_record, record_paths, rows_of
+from lab.benchmarks.record import ROOT, Record, Rows, number, read_record, record_paths, rows_of
 from lab.benchmarks.rounds import table
 from lab.benchmarks.sizing import sizing
 from lab.gpu.tables import gpu_tables
@@ -24,6 +23,14 @@ def of_first_fill() -> Rows:
     return [{name: row[name] for name in row if name != "fill"} for row in rows if row["fill"] == rows[0]["fill"]]
 
 
+def served_maps() -> Rows:
+    """The maps that cost no more passes, and before the random one the best of the others in deletion."""
+    rows = [{name: row[name] for name in row if name != "images"} for row in rows_of("maps")]
+    *free, random = [row for row in rows if row["more passes"] == "none" and "true label" not in str(row["map"])]
+    others = [row for row in rows if row["more passes"] != "none"]
+    return [*free, min(others, key=lambda row: number(row["deletion area"])), random]
+
+
 def measured(record: Record) -> str:
     """When, on which processor, and at which commit, whose code measures it again."""
     name, _, instructions = str(record.head.get("processor", "processor not recorded (")).partition(" (")
@@ -33,13 +40,17 @@ def measured(record: Record) -> str:
 
 
 def of_record(name: str, *columns: str) -> str:
-    """Its table, and below it when it was measured. Of some columns alone, cells have no quartiles."""
-    record = read_record(record_paths()[name])
-    rows: Sequence[Mapping[str, object]] = record.rows
+    """Its table. Of some columns alone, cells have no quartiles."""
+    rows: Rows = rows_of(name)
     if columns:
         names = {column: column.removesuffix(" (quartiles)") for column in columns}
-        rows = [{name: QUARTILES.sub("", str(row[column])) for column, name in names.items()} for row in record.rows]
-    return f"{table(rows)}\n\n{measured(record)}"
+        rows = [{name: QUARTILES.sub("", str(row[column])) for column, name in names.items()} for row in rows]
+    return dated(name, rows)
+
+
+def dated(name: str, rows: Rows) -> str:
+    """A table, and below it when the record was measured that its rows are from."""
+    return f"{table(rows)}\n\n{measured(read_record(record_paths()[name]))}"
 
 
 def blocks() -> dict[str, str]:
@@ -51,7 +62,8 @@ def blocks() -> dict[str, str]:
         "where others are ahead": ahead(AMX),
         "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),
-        "what_if": table(of_first_fill()),
+        "served maps": dated("maps", served_maps()),
+        "what_if": dated("what_if", of_first_fill()),
         **{name: table(rows) for name, rows in gpu_tables().items()},
     }
 
