@@ -1,6 +1,7 @@
 """`python -m lab.benchmarks.page`: write the tables and figures of the pages from the records, without measuring."""
 
 import re
+from statistics import fmean
 
 from lab.benchmarks.figures import fill
 from lab.benchmarks.leaders import AMX, AVX2, COMMON, RATE, ahead, fastest
@@ -39,6 +40,23 @@ def measured(record: Record) -> str:
     return f"*{str(record.head['date'])[:10]}, {where}, at {str(record.head['commit'])[:8]}*"
 
 
+def what_to_expect() -> Rows:
+    """Of learning, the mean over seeds."""
+    rows = rows_of("learning")
+    kinds = [[row for row in rows if row["images"] == kind] for kind in dict.fromkeys(row["images"] for row in rows)]
+    columns = {"probe, % right": 1, "fine-tuning, % right": 1, "probe, CPU s": None, "fine-tuning, CPU s": None}
+    return [
+        {name: of_kind[0][name] for name in ("images", "learned from / judged by")}
+        | {name: round(fmean(number(row[name]) for row in of_kind), digits) for name, digits in columns.items()}
+        for of_kind in kinds
+    ]
+
+
+def strange_images() -> Rows:
+    """Of familiarity, how well it orders images and how many it turns away."""
+    return [row for row in rows_of("real-unknown") if str(row[""]).startswith(("familiarity", "turned away"))]
+
+
 def of_record(name: str, *columns: str) -> str:
     """Its table. Of some columns alone, cells have no quartiles."""
     rows: Rows = rows_of(name)
@@ -63,6 +81,8 @@ def blocks() -> dict[str, str]:
         "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),
         "served maps": dated("maps", served_maps()),
+        "what to expect": dated("learning", what_to_expect()),
+        "strange images": dated("real-unknown", strange_images()),
         "what_if": dated("what_if", of_first_fill()),
         **{name: table(rows) for name, rows in gpu_tables().items()},
     }
