@@ -23,7 +23,7 @@ def runs() -> Rows:
             **{
                 f"{what}, {column}": next(r[column] for r in rows if (r["graph"], r["batch"]) == (graph, batch))
                 for graph, what in (("classify", "labels"), ("explain", "labels and maps"))
-                for column in ("recorded, ms", "images/s", "images/s with copies")
+                for column in ("images/s", "images/s with copies")
             },
         }
         for batch in BATCHES
