@@ -15,6 +15,15 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [*DOCS, *sorted((ROOT / "lab").glob("*/README.md"))]
 WIDEST = {"amx": " with AMX", "avx512_bf16": " with AVX512-BF16", "avx512": " with AVX-512", "avx2": " with AVX2"}
 QUARTILES = re.compile(r" \([\d.]+ to [\d.]+\)$")
+COST = (
+    "model", "side, pixels", "weights, MiB", "labels, ms at batch 1", "labels, images/s (batch)",
+    "labels, peak MiB at batch 1 / 16", "labels and maps, images/s (batch)",
+    "labels and maps, peak MiB at batch 1 / 16",
+)  # fmt: skip
+MEMORY = (
+    "bundle", "bundle on disk, MiB", "second start, s", "resident when ready, MiB", "after 30 requests, MiB",
+    "a second replica adds, MiB",
+)  # fmt: skip
 BLOCK = re.compile(r"(<!-- ([\w -]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -76,7 +85,9 @@ def blocks() -> dict[str, str]:
     tables = {name: of_record(name) for name in record_paths()}
     return tables | {
         "figures": table(fastest(AMX)),
-        "servers": of_record(AMX, "server", "graph", RATE, "ratio (quartiles)", COMMON, "CPU ms per image"),
+        "servers": of_record(AMX, "server", "graph", RATE, COMMON, "CPU ms per image"),
+        "cost": of_record("cost", *COST),
+        "memory": of_record("memory", *MEMORY),
         "where others are ahead": ahead(AMX),
         "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),
