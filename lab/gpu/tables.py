@@ -6,7 +6,7 @@ from pathlib import Path
 from lab.benchmarks.record import Rows
 
 BATCHES = (1, 8, 64, 256)
-COLUMNS = ("answer", "replicas", "connections", "images/s", "p50, ms", "p99, ms")
+COLUMNS = ("answer", "replicas", "images/s", "p50, ms", "p99, ms")
 SAME_LOAD = 32  # connections of a replica
 
 
