@@ -76,7 +76,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(BENCH)/openvino/.installed  ## measure, and rewrite the tables of benchmarks
+bench: $(VENV)/.dev  ## measure, and rewrite the tables of benchmarks
 	$(BIN)/python -m lab.benchmarks
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)

@@ -77,7 +77,11 @@ def of_record(name: str, *columns: str) -> str:
 
 def dated(name: str, rows: Rows) -> str:
     """A table, and below it when the record was measured that its rows are from."""
-    return f"{table(rows)}\n\n{measured(read_record(record_paths()[name]))}"
+    return under(Record(read_record(record_paths()[name]).head, rows))
+
+
+def under(record: Record) -> str:
+    return f"{table(record.rows)}\n\n{measured(record)}"
 
 
 def blocks() -> dict[str, str]:
@@ -95,7 +99,7 @@ def blocks() -> dict[str, str]:
         "what to expect": dated("learning", what_to_expect()),
         "strange images": dated("real-unknown", strange_images()),
         "what_if": dated("what_if", of_first_fill()),
-        **{name: table(rows) for name, rows in gpu_tables().items()},
+        **{name: under(record) for name, record in gpu_tables().items()},
     }
 
 
