@@ -57,8 +57,6 @@ def of_a_gpu() -> float:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
-    "MiB of the demo": of("memory", "demo", READY),
-    "seconds until the demo is ready": of("memory", "demo", START, 1),
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
