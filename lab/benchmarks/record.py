@@ -1,6 +1,7 @@
 """The JSON of every benchmark and load test: what was measured, and on which state of the code."""
 
 import json
+import platform
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
