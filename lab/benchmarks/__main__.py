@@ -6,7 +6,7 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import cost, decode, engines, intake, memory, protocols, serving
+from lab.benchmarks import cost, decode, engines, event_loop, intake, memory, protocols, serving
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import comparison as maps
@@ -23,6 +23,7 @@ BENCHMARKS = {
     "intake": intake.measure,
     "decode": decode.measure,
     "protocols": protocols.measure,
+    "event_loop": event_loop.measure,
     "cost": cost.measure,
     "memory": memory.measure,
     "chance": chance.measure,
