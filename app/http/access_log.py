@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.guard import REQUEST_ID
 from app.http.paths import METRICS, PROBES
-from app.http.problems import UNANSWERED
 from app.telemetry.logs import access_log
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_state import RequestState, in_work
@@ -31,6 +30,7 @@ DOCS_POLICY = (  # Swagger UI starts with a script in the page, and nothing of a
 )
 TRACE = TraceContextTextMapPropagator()
 TRACE_FIELDS = {name.encode() for name in TRACE.fields}
+UNANSWERED = 499  # nginx's status for a client that left before the answer
 POLLED = PROBES | {METRICS}  # asked every few seconds: not traced, and logged at level debug only
 
 Fields = list[tuple[bytes, bytes]]  # of a header: names in small letters, and values
