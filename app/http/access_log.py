@@ -69,10 +69,10 @@ class AccessLog:
         self.metrics.in_flight.inc()
         # Lines that are logged meanwhile name the request, and the trace that its client began.
         in_log = in_work.set(state)
-        current = context.get_current()
-        if not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
-            current = TRACE.extract(_trace_fields(scope), current)
-        traced = context.attach(current)
+        traced = None
+        fields = _trace_fields(scope)
+        if fields and not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
+            traced = context.attach(TRACE.extract(fields))
         try:
             await self.app(scope, receive, answer)
         except Exception:  # answered outside of this layer
@@ -80,7 +80,8 @@ class AccessLog:
             raise
         finally:
             self._ended(scope, state, (ended or time.perf_counter()) - stages.began)
-            context.detach(traced)
+            if traced:
+                context.detach(traced)
             in_work.reset(in_log)
 
     def _fields(self, fields: Fields, scope: Scope, state: RequestState) -> Fields:
