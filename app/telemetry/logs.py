@@ -9,6 +9,7 @@ import logging
 import re
 import sys
 import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from queue import SimpleQueue
@@ -21,6 +22,7 @@ from app.telemetry.request_state import in_work
 access_log = logging.getLogger("app.access")  # one line for every request
 
 MAX_WAITING = 10_000  # lines; most have 200 bytes
+WRITTEN_EVERY_S = 0.02  # those of many requests at once: a thread that is woken for each interrupts the event loop
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 
@@ -68,10 +70,13 @@ class LineWriter(logging.Handler):
             self.dropped += 1
 
     def _write(self) -> None:
-        while (line := self._lines.get()) is not None:
+        lines: list[str | None] = [""]
+        while lines[-1] is not None:
+            lines = [self._lines.get(), *(self._lines.get() for _ in range(self._lines.qsize()))]
             with suppress(OSError, ValueError):  # nothing can be said about an output that is closed
-                sys.stderr.write(f"{line}\n")
+                sys.stderr.writelines(f"{line}\n" for line in lines if line is not None)
                 sys.stderr.flush()
+            time.sleep(WRITTEN_EVERY_S)
 
 
 class JsonFormatter(logging.Formatter):
