@@ -1,14 +1,17 @@
 """What every path does before its function runs, and how it is run."""
 
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.dependencies.utils import get_flat_params
 from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
 from app.api.parameters import check_names
 from app.http.paths import is_public
+from app.http.problems import problems
 
 
 class CheckedRoute(APIRoute):
@@ -40,3 +43,11 @@ class CheckedRoute(APIRoute):
             content = self.response_field.serialize_json(answer, exclude_none=self.response_model_exclude_none)
             answer = Response(content, media_type="application/json")
         await answer(scope, receive, send)
+
+
+CheckedRouter = partial(
+    APIRouter,
+    route_class=CheckedRoute,
+    generate_unique_id_function=attrgetter("name"),  # generators name their functions after it
+    responses=problems(),
+)
