@@ -31,7 +31,7 @@ class CheckedRoute(APIRoute):
         self._takes_request_alone = not of_fastapi and not self.dependant.dependencies
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request, allowed = Request(scope, receive, send), scope["method"] in self.methods
+        request, allowed = Request(scope, receive, send), scope["method"] in (self.methods or ())
         if scope["query_string"] and allowed and not is_public(scope["method"], self.path):
             check_names([name for name, _ in request.query_params.multi_items()], self._in_query, request)
         if not (allowed and self._takes_request_alone):
