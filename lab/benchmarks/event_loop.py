@@ -18,7 +18,7 @@ from tests.support.pictures import classify_jpeg, jpeg
 from tests.support.server import PATIENT, Process, running
 
 CONNECTIONS = 4
-ROUNDS = 7
+ROUNDS = 5
 SECONDS = 3.0
 SMALL = (224, 224)
 
