@@ -159,7 +159,7 @@ async def test_work_for_a_client_that_leaves_is_cancelled(body):
         while (await receive())["more_body"]:
             pass
         try:
-            await asyncio.Event().wait()
+            await asyncio.wait_for(asyncio.Event().wait(), 5)
         except asyncio.CancelledError:
             cancelled.append(state.left)
 
