@@ -10,9 +10,8 @@ import yaml
 
 from app.settings import Settings
 from tests.docker.conftest import COMPONENTS, Site
-from tests.support.manifests import FOLDER, SCHEMAS, Resources, container, pod, validate
+from tests.support.manifests import SCHEMAS, Resources, container, pod, validate
 
-MODELS = {path.name for path in (FOLDER / "models").iterdir() if path.is_dir()} - {"shared", "model"}
 OTHER = {  # than those that are shipped
     "image": "registry.example/vit@sha256:0", "cpu": "1717m", "memory": "5151Mi", "memory-request": "3131Mi",
     "store": "rediss://cache.example:6380/1", "store-addresses": "203.0.113.0/28", "store-port": "6380",
@@ -175,18 +174,3 @@ def test_a_canary_is_a_replica_of_the_site_with_another_bundle(site, folder):
             assert changed == variables(before) | {"VIT_BUNDLE": "/bundles/mine-2"}
             del found["env"], before["env"]
     assert template["spec"] == usual["spec"]
-
-
-def test_each_of_several_models_has_a_path_an_image_a_scaler_and_a_line_of_the_list(site):
-    resources = site(of="models")
-    (rule,) = resources["Ingress", "models"]["spec"]["rules"]
-    paths = {path["path"]: path["backend"]["service"]["name"] for path in rule["http"]["paths"]}
-    assert paths == {"/": "models", **{f"/{model}": f"{model}-vit-serve" for model in MODELS}}
-    assert len({container(resources, f"{model}-vit-serve")["image"] for model in MODELS}) == len(MODELS)
-    for model in MODELS:
-        assert variables(container(resources, f"{model}-vit-serve"))["VIT_ROOT_PATH"] == f"/{model}"
-        scaled = resources["ScaledObject", f"{model}-vit-serve"]["spec"]
-        assert scaled["scaleTargetRef"]["name"] == f"{model}-vit-serve"
-        assert f'model="{model}"' in scaled["triggers"][0]["metadata"]["query"]
-    (listed,) = (found["data"] for name, found in of_kind(resources, "ConfigMap").items() if name.startswith("models-"))
-    assert listed.keys() == MODELS
