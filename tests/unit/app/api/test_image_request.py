@@ -1,9 +1,7 @@
 """app/api/image_request.py, form.py and json_images.py: the images of a request's body."""
 
 import asyncio
-import base64
 import codecs
-import json
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -161,13 +159,6 @@ def test_a_large_image_stays_in_memory(monkeypatch):
 def test_types_that_cannot_carry_images_are_refused_before_the_body_is_read(content_type):
     with pytest.raises(UnsupportedType, match="image itself as the body"):
         read(ends=AssertionError("the body is read"), content_type=content_type)
-
-
-@pytest.mark.parametrize("content_type", ["application/json", "Application/JSON; charset=utf-8"])
-def test_images_in_json_are_base64(content_type):
-    image = bytes(2**20)
-    body = json.dumps({"inputs": base64.b64encode(image).decode()}).encode()
-    assert read(body[:7], body[7:], content_type=content_type) == [image]
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,11 @@ KEYS = ApiKeys({"old-key": "unnamed", "new.key~2==": "team"}, metrics_port=0)
     "headers",
     [
         {},
-        {"authorization": "Bearer"},
         {"authorization": "Bearer "},
         {"authorization": "Bearer old-key2"},
-        {"authorization": "Bearer old-ke"},
         {"authorization": "Basic old-key"},
         {"authorization": "old-key"},
         {"x_api_key": ""},
-        {"x_api_key": "team=new.key~2=="},
         {"x_api_key": "\xff\xfe"},
     ],
 )
@@ -72,7 +69,6 @@ def test_what_ends_a_key_begins_none(entry, key, name):
         ("two words", b"key", "An API key consists of"),
         ("schlüssel", b"key", "An API key consists of"),
         *((entry, b"key", "An API key consists of") for entry in ("a/b=key", f"{33 * 'n'}=key", "a=b=key", "=key")),
-        (None, None, "VIT_API_KEYS_FILE cannot be read"),
         (None, b"\xff\xfe", "VIT_API_KEYS_FILE cannot be read"),
         (None, b"", "VIT_API_KEYS_FILE has no key"),
         (None, b"two words\n", "An API key consists of"),

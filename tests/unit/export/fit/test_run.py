@@ -175,12 +175,6 @@ def test_fine_tuning_has_curves(images, tmp_path):
     assert found.known is None  # only five images are held out
 
 
-def test_a_note_says_that_the_probe_was_taken(images, tmp_path):
-    report = learn(images, tmp_path / "mine.safetensors", method="finetune")
-    assert "Fine-tuning could not add to the probe, so the model is the probe." in report.notes
-    assert not (tmp_path / "mine.report" / "curves.svg").exists()
-
-
 def test_from_scratch(images, tmp_path):
     source = scratch("mu/8", image_size="24,40", positions="2-D")
     learn(images, tmp_path / "mine.safetensors", method="pretrain", given=[("epochs", "1")], checkpoint=source)

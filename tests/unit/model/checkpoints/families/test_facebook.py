@@ -7,9 +7,7 @@ import torch
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
-from model.checkpoints.families import facebook
 from model.checkpoints.load import describe_checkpoint
-from model.checkpoints.source import Source
 from tests.support.altered import GOLDEN
 
 HEADS = {"heads": "3"}
@@ -51,15 +49,6 @@ def test_deit_is_cropped_as_its_own_command_line_says(saved, kind):
     recipe = description.preprocessing
     assert description.origins["resize_size"] == ("stated", "args.eval_crop_ratio of the file")
     assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
-
-
-def test_mae_fine_tuned_on_the_class_token_is_known_by_its_command_line(saved):
-    """mae main_finetune.py --cls_token: the tensors are those of DeiT, which cuts off more above 224 pixels."""
-    state = state_of("deit/checkpoint.pth") | {"pos_embed": torch.zeros(1, 1 + 64**2, 24)}
-    content = {"model": state, "args": argparse.Namespace(global_pool=False, input_size=256)}
-    description = describe_checkpoint(saved(mae=content), overrides=HEADS)
-    assert (description.architecture, description.config.pool) == ("MAE", "cls")
-    assert description.preprocessing.resize_size == (256, 256)
 
 
 def of_size(width, depth, **more):
@@ -140,7 +129,7 @@ def test_the_batch_norm_of_maes_linear_probe_is_a_part_of_its_head(saved):
     both[1].running_var.uniform_(0.1, 2)
     file = saved(mae={"model": state | {f"head.{name}": tensor for name, tensor in both.state_dict().items()}})
     problem, *_ = describe_checkpoint(file, overrides=MAE).problems
-    assert "eps of the batch norm of head.0.running_mean" in problem
+    assert "eps of the batch norm" in problem
     network = load_checkpoint(file, overrides=MAE | {"batch_norm_eps": "1e-5"}).model
     torch.testing.assert_close(network(images), both(network.read(network.encode(images))))
 
@@ -204,26 +193,6 @@ def test_two_files_with_the_same_tensors_and_three_files_are_refused(saved):
         load_checkpoint(saved(one={"model": state}, two={"model": state}), overrides=DEIT)
     with pytest.raises(CheckpointError, match="3 files with weights: name one, such as "):
         load_checkpoint(saved(three={}))
-
-
-def test_a_backbone_with_a_norm_for_the_mean_gives_the_mean(saved):
-    """What timm saves of a network without a head, global_pool="avg"."""
-    tuned = load_checkpoint(GOLDEN / "mae/checkpoint.pth", overrides=MAE)
-    state = {name: tensor for name, tensor in state_of("mae/checkpoint.pth").items() if not name.startswith("head")}
-    alone = load_checkpoint(saved(backbone=state), overrides=DINO)
-    assert (alone.architecture, alone.config.pool) == ("DINO", "mean")
-    images = torch.randn(2, 3, *alone.config.image_size)
-    torch.testing.assert_close(alone.model(images), tuned.model.embedding(tuned.model.encode(images)))
-
-
-@pytest.mark.parametrize("sign", ["config.json", "no container"])
-def test_files_of_timm_are_left_to_timm(saved, sign):
-    """The same names, but nothing shows that DeiT's preprocessing is meant."""
-    state = state_of("deit/checkpoint.pth")
-    folder = saved(file={"model": state} if sign == "config.json" else state)
-    if sign == "config.json":
-        (folder / sign).write_text('{"architecture": "deit_tiny_patch16_224"}')
-    assert not facebook.is_believed(Source(folder))
 
 
 def test_dinos_pool_can_be_set_where_two_readings_fit():

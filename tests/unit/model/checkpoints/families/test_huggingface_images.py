@@ -15,7 +15,6 @@ from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.facts import Facts
 from model.checkpoints.families.huggingface_images import (
     CLIP_MEAN,
-    CLIP_STD,
     FILE,
     HALF,
     PROCESSORS,
@@ -163,14 +162,6 @@ def test_a_mean_for_pixels_from_0_to_255_is_refused_with_the_divided_numbers():
     by_hand = {"mean": "123.675,116.28,103.53", "std": "58.395,57.12,57.375"}
     with pytest.raises(CheckpointError, match=r"is --set mean=0\.485,0\.456,0\.406 --set std=0\.229,0\.224,0\.225$"):
         described({"size": 224}, facts=Facts(by_hand))
-
-
-def test_a_person_overrules_the_file_and_without_a_name_it_is_the_processor_of_the_model():
-    content = {"size": {"shortest_edge": 256}}
-    facts = Facts({"image_size": "448,896", "mean": "1.0,1.0,1.0"})
-    recipe = described(content, facts=facts, processor="Bit")
-    assert (recipe.size, recipe.resize_size) == ((448, 896), (512, 1024))
-    assert (recipe.mean, recipe.std) == ((1, 1, 1), CLIP_STD)
 
 
 @pytest.mark.parametrize("model_type", [kind for kind in KINDS if kind != "vit-hybrid"])  # it is not in transformers 5

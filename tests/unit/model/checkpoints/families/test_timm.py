@@ -89,14 +89,6 @@ def test_switches_that_the_name_implies(architecture, switches):
     assert {name: getattr(config, name) for name in switches} == switches
 
 
-def test_the_published_size_of_a_lone_file_may_fit_no_whole_patches(tmp_path):
-    architecture = "vit_so400m_patch14_siglip_gap_384.webli"
-    _, state = toy(architecture, image_size=(378, 378), patch_size=14)
-    file = write(tmp_path, state) / "model.safetensors"
-    checkpoint = load_checkpoint(file, overrides=SIZES | {"architecture": architecture, "patch_size": "14"})
-    assert (checkpoint.preprocessing.size, checkpoint.preprocessing.cropped) == ((378, 378), (384, 384))
-
-
 def test_the_folder_has_every_fact(plain):
     checkpoint = load_checkpoint(plain(recipe={"tag": "mine"}, label_names=NAMES, label_descriptions={"ant": "an ant"}))
     assert (checkpoint.name, checkpoint.family) == ("vit_base_patch16_224.mine", "timm")

@@ -159,11 +159,6 @@ def test_labels_that_are_not_exclusive_are_scored_alone(tmp_path):
     assert load(tmp_path, toy(PLAIN)[1], PLAIN, problem_type="single_label_classification").score == "softmax"
 
 
-def test_classes_are_not_asked_for_where_no_head_is_served(tmp_path):
-    folder = write(tmp_path, toy(PLAIN)[1], config_of(PLAIN, num_classes=7))
-    assert load_checkpoint(folder, overrides={"num_classes": "0"}).config.num_classes == 0
-
-
 def test_what_a_pretrained_cfg_leaves_out_is_timms_default(tmp_path):
     """PretrainedCfg of timm 1.0.31: ImageNet's mean, though the architecture is published with another."""
     config = config_of(PLAIN) | {"pretrained_cfg": {"input_size": [3, 32, 32], "crop_pct": 0}}
@@ -191,12 +186,6 @@ def test_sizes_that_timm_pads_or_refuses_are_refused(tmp_path, architecture, arg
     with pytest.raises(CheckpointError, match=message):
         describe_checkpoint(folder)
     assert load_checkpoint(folder, overrides={"image_size": "96,96"}).config.image_size == (96, 96)
-
-
-def test_sizes_that_fit_patches_need_no_padding(tmp_path):
-    arguments = {"dynamic_img_size": True, "dynamic_img_pad": True}
-    checkpoint = load(tmp_path, toy(PLAIN)[1], PLAIN, model_args=arguments, recipe={"input_size": [3, 48, 48]})
-    assert (checkpoint.config.image_size, checkpoint.preprocessing.remainder) == ((48, 48), (0, 0))
 
 
 @pytest.mark.parametrize(
