@@ -162,6 +162,7 @@ def inspected(case, overrides: dict[str, str]) -> str:
     [
         ("deit", "heads=0", "heads must be from 1 to 1,024, not 0"),
         ("deit", "image_size=32768,32768", "image_size (32768, 32768) gives 67,108,864 patches, more than 65,536"),
+        ("deit", "resize_size=0,0", "resize_size must be from 1 to 65,536, not (0, 0)"),
         ("deit", "std=0,1,1", "std must be above 0 and finite, not (0.0, 1.0, 1.0)"),
         ("timm-plain", "mlp_ratio=0", "mlp_dim must be from 1 to 1,048,576, not 0"),
         ("timm-plain", "crop=none", "without a crop does not give every image (32, 32) pixels"),

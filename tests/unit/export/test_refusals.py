@@ -31,6 +31,7 @@ REFUSED = [
     ("{export} --calibrate --pictures {tmp} --set num_classes=0", "not exported: --calibrate: --set num_classes=0 le"),
     ("{export} --set heads=3 --set heads=4", "not exported: --set heads: it is given twice"),
     ("--checkpoint no --out app/demo", "not exported: app/demo exists; --replace replaces it; no does not exist"),
+    ("{export} --image-size 1x2x3", "argument --image-size: invalid image_size value: '1x2x3'"),
     ("{export} --set heads", "argument --set: 'heads' is not NAME=VALUE, such as heads=12."),
     ("inspect nowhere.npz", "not inspected: nowhere.npz does not exist"),
     ("fit {toy} --images {tmp}/no --out {tmp}/a.safetensors", "not learned: --images {tmp}/no: this does not exist"),

@@ -16,6 +16,7 @@ from app.telemetry.metrics import Metrics
         ":se/cret@host",
         "host:secret",
         "host?ssl=secret",
+        "host?decode_responses=1",
         "user:p@ss/secret:rd@host",
         "host/secret",
     ],

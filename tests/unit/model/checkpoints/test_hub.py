@@ -137,6 +137,14 @@ def test_pickles_in_shards_or_under_any_name_are_fetched(hub, tmp_path, weights,
     assert sorted(hub.fetched) == sorted(["config.json", "preprocessor_config.json", *fetched])
 
 
+def test_one_of_several_files_of_other_names_is_asked_for(hub, tmp_path):
+    for file in ("a.pth", "b.pth"):
+        (tmp_path / file).write_bytes(b"x")
+    hub.folders["org/name"] = tmp_path
+    with pytest.raises(CheckpointError, match=r"has none of .*; download one of a\.pth, b\.pth and give its path"):
+        load_checkpoint("hf://org/name")
+
+
 def test_a_repository_is_loaded_without_its_tokeniser_unless_there_are_labels_to_read(hub):
     hub.folders["org/name"] = GOLDEN / "huggingface-clip"
     checkpoint = load_checkpoint("hf://org/name")

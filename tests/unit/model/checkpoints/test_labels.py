@@ -221,6 +221,7 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.txt", b"# mine\ncat\ndog", "'# mine' may be no label but a comment"),
         ("x.txt", b"Class Name\ncat\ndog", "'Class Name' may be no label but .* the name of a column. If so, take it"),
         ("x.txt", b"index label\n0 cat\n1 dog", "'index label' has no number, which all other lines have"),
+        ("x.txt", b"-1 none\n0 cat\n1 dog", "-1 is no index"),
         ("x.pbtxt", b"item {\n id: 1\n name: 'cat'\n}", "a label map in pbtxt"),
         ("x.json", b'["cat", null]', "None is not a label"),
         ("x.json", b'["cat"', "Expecting"),
@@ -242,6 +243,7 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.txt", b"0 R 1\n1 R 0\n", "its lines have two numbers each"),
         ("x.txt", b"n02119789 1 kit_fox\nn02100735 2 English_setter\n", "in the order of their WordNet ids"),
         ("x.yaml", b"path: x\nnc: 2\ntrain: a\n", "'x' is not an index"),
+        ("x.yaml", b"names: [cat", "expected ',' or"),
         ("x.yaml", b"names: [cat, no]", "False is not a label: write it in quotes"),
         (
             "x.json",

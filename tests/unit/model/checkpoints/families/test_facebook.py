@@ -51,6 +51,12 @@ def test_deit_is_cropped_as_its_own_command_line_says(saved, kind):
     assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
 
 
+def test_other_classes_than_the_command_line_says_are_refused(saved):
+    content = {"model": state_of("deit/checkpoint.pth"), "args": argparse.Namespace(nb_classes=1000)}
+    with pytest.raises(CheckpointError, match="say 1000 classes, the head has 6"):
+        describe_checkpoint(saved(deit=content), overrides=DEIT)
+
+
 def of_size(width, depth, **more):
     """A file as DeiT's, with the shapes of the published network of that width, and so many blocks."""
     state = state_of("deit/checkpoint.pth") | {f"blocks.{depth - 1}.norm1.weight": torch.zeros(width)}
