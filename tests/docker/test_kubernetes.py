@@ -154,23 +154,3 @@ def test_kserve_runs_the_container_of_the_deployment_with_the_bundle_where_kserv
     expected = variables(served) | {"VIT_BUNDLE": "/mnt/models"}
     del expected["VIT_STORE"]  # maps of the one replica are in its memory
     assert variables(of_kserve) == expected
-
-
-def test_a_canary_is_a_replica_of_the_site_with_another_bundle(site, folder):
-    whole = site(*COMPONENTS)
-    file = folder / "canary/kustomization.yaml"
-    file.write_text(re.sub(r"# (?=env:|initContainers:)", "", file.read_text()))  # as its comments say
-    ((name, canary),) = site(*COMPONENTS, of="canary").items()  # nothing else is applied or deleted with it
-    assert (name, canary["spec"]["replicas"]) == (("Deployment", "vit-serve-canary"), 1)
-    template, usual = canary["spec"]["template"], whole["Deployment", "vit-serve"]["spec"]["template"]
-    assert usual["metadata"]["labels"].items() < template["metadata"]["labels"].items()
-    mine = canary["spec"]["selector"]["matchLabels"]
-    assert not mine.items() <= usual["metadata"]["labels"].items()
-    for part, other in (("containers", "registry.example/vit-serve:2"), ("initContainers", "registry.example/mine:2")):
-        (found,), (before,) = template["spec"][part], usual["spec"][part]
-        assert found.pop("image") == other
-        del before["image"]
-        if changed := variables(found):
-            assert changed == variables(before) | {"VIT_BUNDLE": "/bundles/mine-2"}
-            del found["env"], before["env"]
-    assert template["spec"] == usual["spec"]
