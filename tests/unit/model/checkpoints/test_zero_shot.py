@@ -36,6 +36,7 @@ def test_labels_become_the_classes_of_a_cosine_head(labels):
     [
         (("cat", "newt", "cat "), (), "labels.txt has the label cat more than once"),
         (("cat", ""), ("a {}", "a photo"), '--prompt "a photo" has no {} in place of the label'),
+        (("cat", "newt"), ("a {{}} of {}",), '--prompt "a {{}} of {}" has doubled braces'),
         (("",), (), "labels.txt has no labels"),
         (("cat",), (), "labels.txt has one label: CLIPModel compares labels, and one alone would always score 1"),
         (None, ("a {}",), "--prompt TEXT needs --labels FILE"),
