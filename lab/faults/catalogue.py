@@ -29,6 +29,9 @@ FAULTS = {
     "prefix-lost": Fault(  # The framework does not learn of the path under which the service is.
         "app/http/guard.py", '{**scope, "root_path": root_path', '{**scope, "root_path": ""'
     ),
+    "left-goes-on": Fault(  # The work for a client that has left goes on.
+        "app/http/protocol.py", "            RequestState.of(self._in_work.scope).leave()\n", ""
+    ),
     "any-key": Fault(  # Every key is right.
         "app/http/keys.py", "if not any(matches):", "if not matches:"
     ),
@@ -86,7 +89,7 @@ FAULTS = {
         "app/images/turns.py", "self._free_pixels += by * min(", "self._free_pixels += min(by, 0) * min("
     ),
     "stopped-is-slow": Fault(  # An image whose worker was stopped from outside counts as one that takes too long.
-        "app/images/pool.py", "raise WorkerKilled from error", "raise WorkerTimedOut from error"
+        "app/images/pool.py", "SIGKILL: WorkerKilled", "SIGKILL: WorkerTimedOut"
     ),
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.
