@@ -35,6 +35,7 @@ from app.http.problems import install_handlers, problems
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.explainer import Explainer
+from app.maps.judgement import read_judgement
 from app.maps.occlusion import Occlusion
 from app.maps.record import RecordFormat
 from app.settings import VERSION, Settings
@@ -148,6 +149,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         lifecycle=lifecycle,
         admission=admission,
         bundle=bundle,
+        judged=read_judgement(bundle),
         model=model,
         classifier=classifier,
         scoring=scoring,

@@ -24,6 +24,7 @@ from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.choice import Choice, classes_for
 from app.maps.explainer import Explainer
+from app.maps.judgement import Judgement
 from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import KeptImage, Maps
 from app.settings import Settings
@@ -40,6 +41,7 @@ class Services:
     lifecycle: Lifecycle
     admission: Admission
     bundle: Bundle
+    judged: Judgement | None
     model: Model
     classifier: Classifier
     scoring: Scoring

@@ -32,12 +32,13 @@ class FaithfulnessCurve(BaseModel):
     gain: float  # how much better than random_area: below it for deletion, above it for insertion
 
     @classmethod
-    def of(cls, fractions: Numbers, *, scores: Numbers, random: Numbers, better: Literal[-1, 1]) -> Self:
-        """The curve of `fractions` and `scores` (points,), and `random` scores (orders, points). An area, by
-        trapezoids, is the mean score along the way; `better` is its direction.
+    def of(
+        cls, fractions: Numbers, *, scores: Numbers, random: Numbers, areas: Numbers, better: Literal[-1, 1]
+    ) -> Self:
+        """The curve of `fractions` and `scores` (points,), and `random` scores (orders, points). `areas` (1 + orders,)
+        are of the same; `better` is the direction of an area.
         """
-        area = float(np.trapezoid(scores, fractions))
-        random_areas = [float(np.trapezoid(of_order, fractions)) for of_order in random]
+        area, *random_areas = areas.tolist()
         random_area = sum(random_areas) / len(random_areas)
         return cls(
             fractions=fractions.tolist(),
@@ -73,14 +74,40 @@ class Faithfulness:
         distinct, image_of = np.unique(covered.reshape(-1, patches), axis=0, return_inverse=True)
         return cls(covered=distinct, counts=counts, image_of=image_of.reshape(len(orders), len(counts)))
 
+    @property
+    def fractions(self) -> Numbers:
+        """Of the patches (points,), from 0 to 1, that are covered."""
+        fractions: Numbers = self.counts / self.counts[-1]
+        return fractions
+
+    def areas(self, scores: Numbers) -> Numbers:
+        """(orders,), from the label's scores (images,): deletion, insertion, and the random orders, whose deletion and
+        insertion are the same. An area, by trapezoids, is the mean score along the way.
+        """
+        areas: Numbers = np.trapezoid(scores[self.image_of], self.fractions, axis=1)
+        return areas
+
     def curves(self, scores: Numbers) -> tuple[FaithfulnessCurve, FaithfulnessCurve]:
         """Deletion and insertion, from the label's scores (images,)."""
-        of_orders = scores[self.image_of]
-        covered = self.counts / self.counts[-1]
+        of_orders, covered = scores[self.image_of], self.fractions
+        deletion, insertion, *of_random = self.areas(scores)
         curve, random = FaithfulnessCurve.of, of_orders[2:]
-        deletion = curve(covered, scores=of_orders[0], random=random, better=-1)
-        insertion = curve(1 - covered[::-1], scores=of_orders[1, ::-1], random=random[:, ::-1], better=1)
-        return deletion, insertion
+        return (
+            curve(
+                covered,
+                scores=of_orders[0],
+                random=random,
+                areas=np.array([deletion, *of_random]),
+                better=-1,
+            ),
+            curve(
+                1 - covered[::-1],
+                scores=of_orders[1, ::-1],
+                random=random[:, ::-1],
+                areas=np.array([insertion, *of_random]),
+                better=1,
+            ),
+        )
 
 
 def top(values: npt.NDArray[np.float32], share: float) -> npt.NDArray[np.bool_]:

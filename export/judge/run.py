@@ -1,0 +1,76 @@
+"""One run: from a bundle and a folder of images to the table in the bundle, and the page beside it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from app.bundle import load_bundle
+from app.maps.judgement import FILE, RANDOM, JudgedMap, Judgement
+from export.judge.areas import STEPS
+from export.judge.images import judged
+from export.judge.page import page
+from export.judge.table import table
+from export.messages import warn
+from export.walk import SUFFIXES, walk
+from model.durable import replacing
+
+FEWEST = 2  # images: of one there is no standard error
+SURE = 2  # standard errors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    judgement: Judgement
+    table: Path
+    page: Path
+
+
+def run(bundle: Path, images: Path, masks: Path | None, *, limit: int) -> Judged:
+    """Raises CannotStart, ServiceError, OSError and ValueError."""
+    opened = load_bundle(bundle)
+    files = chosen(images, limit)
+    found = judged(bundle, files, masks)
+    if len(found) < FEWEST:
+        raise ValueError(f"--images {images}: {len(found)} images can be used, and {FEWEST} are needed")
+    if masks and all(image.on_object is None for image in found):
+        warn(f"--masks {masks}: it shows the object of none of these images")
+    judgement = Judgement(digest=opened.digest, images=len(found), steps=STEPS, maps=table(found))
+    place = bundle.resolve()
+    written = Judged(judgement=judgement, table=bundle / FILE, page=place.with_name(f"{place.name}.judged.html"))
+    shown = page(opened.manifest.name, judgement, found, headline=headline(judgement))
+    for path, text in ((written.table, judgement.model_dump_json(indent=1) + "\n"), (written.page, shown)):
+        with replacing(path) as new:
+            new.write_text(text, encoding="utf-8")
+    return written
+
+
+def chosen(folder: Path, limit: int) -> dict[Path, Path]:
+    """At most `limit` images in a folder and in folders below it, by their names in it, chosen evenly in the order of
+    names. stderr says what is skipped.
+    """
+    found, repeated, unread = walk(folder)
+    for path, reason in (repeated | unread).items():
+        warn(f"{path} is skipped: {reason}")
+    files = [file for file in found if file.suffix.lower() in SUFFIXES]
+    even = np.linspace(0, len(files) - 1, min(limit, len(files))).round().astype(int)
+    return {files[place].relative_to(folder): files[place] for place in even}
+
+
+def headline(judgement: Judgement) -> str:
+    """Which map to believe, as far as so many images can say."""
+    best, *others = judgement.maps
+    alike = [row for row in others if not _worse(row)]
+    images = f"On {judgement.images:,} images"
+    if RANDOM in (row.method for row in (best, *alike)):
+        return f"{images} no map was surely better than a random one."
+    about = f", and {_listed([row.title for row in alike])} about as much" if alike else ""
+    return f"{images} {best.title} was the most faithful{about}."
+
+
+def _worse(row: JudgedMap) -> bool:
+    return row.behind > SURE * row.error
+
+
+def _listed(titles: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1])))

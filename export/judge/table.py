@@ -1,0 +1,62 @@
+"""One row for each map, from how faithful it was on every image."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from app.maps.faithfulness import Numbers, ranked
+from app.maps.judgement import FILLS, RANDOM, JudgedMap, OnObject
+from export.judge.images import WAYS, JudgedImage
+
+HOTTEST = 5  # patches
+
+
+class Behind(NamedTuple):
+    """The best of several methods, in the mean over images measured with all of them."""
+
+    mean: float
+    error: float  # the standard error of the mean of the differences, as one image is hard for all methods
+
+
+def behind(figures: Numbers) -> list[Behind]:
+    """Of each method (images, methods), the larger the better."""
+    differences = figures[:, [figures.mean(axis=0).argmax()]] - figures
+    errors = differences.std(axis=0, ddof=1) / np.sqrt(len(figures))
+    return [Behind(*pair) for pair in zip(differences.mean(axis=0).tolist(), errors.tolist(), strict=True)]
+
+
+def table(images: Sequence[JudgedImage]) -> tuple[JudgedMap, ...]:
+    """The most faithful map first. At least two images."""
+    areas = np.array([image.areas for image in images])  # (images, maps, fills, 2)
+    deletion, insertion = areas.mean(axis=0).transpose(2, 0, 1)
+    faithfulness = (areas[..., 1] - areas[..., 0]).sum(axis=2)
+    rows = [
+        JudgedMap(
+            title=title,
+            method=choice.method if (choice := WAYS[title]) else RANDOM,
+            layer=choice and choice.layer,
+            passes=0,
+            deletion=dict(zip(FILLS, deletion[place].tolist(), strict=True)),
+            insertion=dict(zip(FILLS, insertion[place].tolist(), strict=True)),
+            faithfulness=float(faithfulness[:, place].mean()),
+            behind=less.mean,
+            error=less.error,
+            on_object=_on_object(images, title),
+        )
+        for place, (title, less) in enumerate(zip(images[0].maps, behind(faithfulness), strict=True))
+    ]
+    return tuple(sorted(rows, key=lambda row: row.behind))
+
+
+def _on_object(images: Sequence[JudgedImage], title: str) -> OnObject | None:
+    found = [image.on_object[ranked(image.maps[title])[:HOTTEST]] for image in images if image.on_object is not None]
+    if not found:
+        return None
+    hit = np.array(found)  # (images, HOTTEST)
+    return OnObject(
+        images=len(hit),
+        hottest=float(hit[:, 0].mean()),
+        five_hottest=float(hit.mean()),
+        found=float(hit.any(axis=1).mean()),
+    )
