@@ -46,8 +46,15 @@ class JudgedMap(Frozen):
     on_object: OnObject | None = None
 
 
+class Begin(Frozen):
+    method: str
+    layer: str | None
+
+
 class Judgement(Frozen):
     digest: Sha256  # of the model
+    says: str  # which map to believe, in a sentence
+    begin: Begin | None  # the most faithful of the maps that take no passes; None: none is surely better than random
     images: Annotated[int, Ge(2)]
     steps: int  # of deletion and insertion
     maps: Annotated[tuple[JudgedMap, ...], Len(2)]  # the most faithful first

@@ -19,12 +19,12 @@ def judge(options: argparse.Namespace) -> None:
     with working("starting", leave=False):
         from app.errors import CannotStart, ServiceError
         from export.judge.page import lines
-        from export.judge.run import headline, run
+        from export.judge.run import run
     try:
         judged = run(options.bundle, options.images, options.masks, limit=options.limit)
     except (CannotStart, ServiceError, OSError, ValueError) as error:
         stop(f"not judged: {getattr(error, 'detail', None) or error}")
-    tell(headline(judged.judgement))
+    tell(judged.judgement.says)
     tell(lines(judged.judgement))
     tell(f"Page: {judged.page}")
     tell(f"The service reads {judged.table} when it starts.")

@@ -27,8 +27,8 @@ from export.walk import read_file
 from model.progress import track
 
 WAYS = {  # how a map is made, by its title; None: by chance
-    "class token, last layer": Choice(method="class_token"),
-    "class token, mean over layers": Choice(method="class_token", layer="mean"),
+    "class token (last layer)": Choice(method="class_token"),
+    "class token (mean of layers)": Choice(method="class_token", layer="mean"),
     "rollout": Choice(method="rollout"),
     "evidence": Choice(method="evidence"),
     "positive evidence": Choice(method="positive_evidence"),

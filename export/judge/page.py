@@ -8,7 +8,7 @@ import numpy as np
 
 from app.drawing.colors import limits
 from app.drawing.heatmap import Style, draw
-from app.maps.judgement import FILLS, JudgedMap, Judgement
+from app.maps.judgement import FILLS, RANDOM, JudgedMap, Judgement
 from export.fit.report.judged import percent
 from export.fit.report.shown import to_draw_on
 from export.html import render
@@ -22,13 +22,13 @@ AREAS = [f"{area}, {fill}" for fill in FILLS for area in ("deletion", "insertion
 OBJECTS = ["hottest on the object", "of the five hottest", "one of the five"]
 
 
-def page(name: str, judgement: Judgement, images: Sequence[JudgedImage], *, headline: str) -> str:
+def page(name: str, judgement: Judgement, images: Sequence[JudgedImage]) -> str:
     even = np.linspace(0, len(images) - 1, min(SHOWN, len(images))).round().astype(int)
     objects = judgement.maps[0].on_object
     return render(
         TEMPLATE,
         name=name,
-        headline=headline,
+        headline=judgement.says,
         heads=[*HEADS, *(AREAS if objects is None else AREAS + OBJECTS)],
         rows=[_row(row) for row in judgement.maps],
         objects=objects.images if objects else 0,
@@ -56,6 +56,8 @@ def _shown(judged: JudgedImage, judgement: Judgement) -> dict[str, Any]:
     faithfulness = (judged.areas[..., 1] - judged.areas[..., 0]).sum(axis=1)
     maps = []
     for row in judgement.maps:
+        if row.method == RANDOM:
+            continue
         values = judged.maps[row.title]
         drawn = draw(values, image, Style(), limits(values, values, "robust", signed=row.method in SIGNED))
         maps.append((row.title, f"{faithfulness[titles.index(row.title)]:.2f}", drawn))

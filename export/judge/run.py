@@ -6,17 +6,16 @@ from pathlib import Path
 import numpy as np
 
 from app.bundle import load_bundle
-from app.maps.judgement import FILE, RANDOM, JudgedMap, Judgement
+from app.maps.judgement import FILE, Judgement
 from export.judge.areas import STEPS
 from export.judge.images import judged
 from export.judge.page import page
-from export.judge.table import table
+from export.judge.table import begin, sentence, table
 from export.messages import warn
 from export.walk import SUFFIXES, walk
 from model.durable import replacing
 
 FEWEST = 2  # images: of one there is no standard error
-SURE = 2  # standard errors
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,10 +34,18 @@ def run(bundle: Path, images: Path, masks: Path | None, *, limit: int) -> Judged
         raise ValueError(f"--images {images}: {len(found)} images can be used, and {FEWEST} are needed")
     if masks and all(image.on_object is None for image in found):
         warn(f"--masks {masks}: it shows the object of none of these images")
-    judgement = Judgement(digest=opened.digest, images=len(found), steps=STEPS, maps=table(found))
+    maps = table(found)
+    judgement = Judgement(
+        digest=opened.digest,
+        says=sentence(maps, len(found)),
+        begin=begin(maps),
+        images=len(found),
+        steps=STEPS,
+        maps=maps,
+    )
     place = bundle.resolve()
     written = Judged(judgement=judgement, table=bundle / FILE, page=place.with_name(f"{place.name}.judged.html"))
-    shown = page(opened.manifest.name, judgement, found, headline=headline(judgement))
+    shown = page(opened.manifest.name, judgement, found)
     for path, text in ((written.table, judgement.model_dump_json(indent=1) + "\n"), (written.page, shown)):
         with replacing(path) as new:
             new.write_text(text, encoding="utf-8")
@@ -55,22 +62,3 @@ def chosen(folder: Path, limit: int) -> dict[Path, Path]:
     files = [file for file in found if file.suffix.lower() in SUFFIXES]
     even = np.linspace(0, len(files) - 1, min(limit, len(files))).round().astype(int)
     return {files[place].relative_to(folder): files[place] for place in even}
-
-
-def headline(judgement: Judgement) -> str:
-    """Which map to believe, as far as so many images can say."""
-    best, *others = judgement.maps
-    alike = [row for row in others if not _worse(row)]
-    images = f"On {judgement.images:,} images"
-    if RANDOM in (row.method for row in (best, *alike)):
-        return f"{images} no map was surely better than a random one."
-    about = f", and {_listed([row.title for row in alike])} about as much" if alike else ""
-    return f"{images} {best.title} was the most faithful{about}."
-
-
-def _worse(row: JudgedMap) -> bool:
-    return row.behind > SURE * row.error
-
-
-def _listed(titles: list[str]) -> str:
-    return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1])))

@@ -6,10 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from app.maps.faithfulness import Numbers, ranked
-from app.maps.judgement import FILLS, RANDOM, JudgedMap, OnObject
+from app.maps.judgement import FILLS, RANDOM, Begin, JudgedMap, OnObject
 from export.judge.images import WAYS, JudgedImage
 
 HOTTEST = 5  # patches
+SURE = 2  # standard errors, from which on a map is worse than the most faithful one
 
 
 class Behind(NamedTuple):
@@ -47,6 +48,37 @@ def table(images: Sequence[JudgedImage]) -> tuple[JudgedMap, ...]:
         for place, (title, less) in enumerate(zip(images[0].maps, behind(faithfulness), strict=True))
     ]
     return tuple(sorted(rows, key=lambda row: row.behind))
+
+
+def sentence(maps: Sequence[JudgedMap], images: int) -> str:
+    """Which map to believe, as far as so many images can say."""
+    best, *others = _most_faithful(maps)
+    where = f"On {images:,} of your images"
+    if _by_chance(maps):
+        return f"{where} no map was surely better than a random one."
+    about = f", and {_listed([row.title for row in others])} about as much" if others else ""
+    return f"{where} {best.title} was the most faithful{about}."
+
+
+def begin(maps: Sequence[JudgedMap]) -> Begin | None:
+    """The most faithful map that takes no passes, if any is surely better than a random one."""
+    if _by_chance(maps):
+        return None
+    first = next(row for row in maps if not row.passes)
+    return Begin(method=first.method, layer=first.layer)
+
+
+def _most_faithful(maps: Sequence[JudgedMap]) -> list[JudgedMap]:
+    """The first, and those that are not surely worse."""
+    return [row for row in maps if row.behind <= SURE * row.error]
+
+
+def _by_chance(maps: Sequence[JudgedMap]) -> bool:
+    return any(row.method == RANDOM for row in _most_faithful(maps))
+
+
+def _listed(titles: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(titles[:-1]), titles[-1])))
 
 
 def _on_object(images: Sequence[JudgedImage], title: str) -> OnObject | None:
