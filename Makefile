@@ -12,7 +12,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
-TARGETS := help serve setup export fit test test-page test-deploy quick lint check format batch bench bench-servers faults catalogue fuzz loadgen wire schema \
+TARGETS := help serve setup export fit test test-page test-deploy quick lint check format batch bench bench-servers faults catalogue fuzz wire schema \
 	overload rolling soak parity study real image lock demo
 .PHONY: $(TARGETS) compiled
 
@@ -76,7 +76,7 @@ format: $(VENV)/.dev  ## repair and format the code with ruff
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.dev $(BENCH)/openvino/.installed  ## measure, and rewrite the tables of benchmarks
+bench: $(VENV)/.dev  ## measure, and rewrite the tables of benchmarks
 	$(BIN)/python -m lab.benchmarks
 
 bench-servers: $(VENV)/.dev $(patsubst %,$(BENCH)/%/.installed,bentoml litserve mlserver openvino pytriton transformers)  ## [GROUPS="fp32 bf16 int8 others equal"] [REQUESTS=500]: install other servers and measure them beside this one (an hour and a half)
@@ -87,9 +87,6 @@ faults: $(VENV)/.dev  ## [FAULTS="name ..."]: seed faults into a copy of the cod
 
 catalogue: $(VENV)/.dev  ## [ROUNDS=100]: send every bad or odd image to a server, so many times
 	$(BIN)/python -m lab.load.catalogue $(ROUNDS)
-
-loadgen: $(VENV)/.loadgen  ## measure with the load generator of MLPerf Inference; rewrites its table in lab/load/README.md
-	$(BIN)/python -m lab.load.loadgen
 
 fuzz: $(VENV)/.fuzz  ## fuzz the decoder with atheris for ten minutes
 	$(BIN)/python -m lab.load.fuzz_decode -max_total_time=600
@@ -163,8 +160,8 @@ $(VENV)/.dev: pyproject.toml constraints.txt | compiled
 	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group dev
 	touch $@ $(VENV)/.serve $(VENV)/.export
 
-$(VENV)/.loadgen $(VENV)/.fuzz: $(VENV)/.%: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group $*
+$(VENV)/.fuzz: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group fuzz
 	touch $@
 
 $(PARITY)/.peers: pyproject.toml constraints.txt

@@ -22,7 +22,6 @@ from lab.benchmarks.record import record_paths
 from lab.benchmarks.sizing import CORES_BESIDE_GPU, replicas
 from lab.parity import record as parity_record
 from lab.parity import summary
-from model.checkpoints import by_hand
 from model.demo.train import CONFIG as DEMO_CONFIG
 from model.variants import variant
 from tests.golden import forms, naming
@@ -66,11 +65,6 @@ def alerts_table() -> str:
     ])  # fmt: skip
 
 
-def facts_table() -> str:
-    facts = [(f"`{name}`", f"`{fact.value}`", fact.meaning) for name, fact in by_hand.FACTS.items()]
-    return table([dict(zip(("fact", "values, or an example", "meaning"), fact, strict=True)) for fact in facts])
-
-
 def records_table() -> str:
     """What the store has of docs/star.jpg, and of its maps once they are made."""
     found = []
@@ -99,17 +93,16 @@ def records_table() -> str:
 @pytest.mark.parametrize(
     ("name", "page", "made"),
     [
-        ("settings", "settings", settings_table),
-        ("records", "settings", records_table),
-        ("errors", "api", errors_table),
-        ("alerts", "operations", alerts_table),
-        ("facts", "checkpoints", facts_table),
-        ("naming", "checkpoints", naming.table),
-        ("forms", "checkpoints", forms.table),
+        ("settings", "docs/settings.md", settings_table),
+        ("records", "docs/settings.md", records_table),
+        ("errors", "docs/api.md", errors_table),
+        ("alerts", "docs/operations.md", alerts_table),
+        ("naming", "lab/parity/README.md", naming.table),
+        ("forms", "docs/checkpoints.md", forms.table),
     ],
 )
 def test_a_table_is_that_of_the_code(name, page, made):
-    assert block(name, Path(f"docs/{page}.md")).strip() == made()
+    assert block(name, Path(page)).strip() == made()
 
 
 def test_the_front_page_names_every_setting_and_has_defaults_of_some():
@@ -232,8 +225,9 @@ def test_replicas_are_sized_for_four_fifths_of_what_they_answer():
     assert int(served["resources"]["requests"]["cpu"]) == CORES_BESIDE_GPU
 
 
-def test_the_summary_of_parity_is_that_of_its_record():
-    assert f"<!-- parity -->\n{summary.summary(parity_record.read())}\n<!-- /parity -->" in summary.PAGE.read_text()
+def test_the_tables_of_parity_are_those_of_its_record():
+    found = summary.blocks(parity_record.read())
+    assert {name: block(name, page) for name, page in summary.PAGES.items()} == found
 
 
 def test_every_table_of_a_record_but_the_longest_is_in_one_place():

@@ -1,4 +1,4 @@
-"""`python -m lab.benchmarks [graphs] [serving] [memory] ...`: measure, and write the JSON and the tables.
+"""`python -m lab.benchmarks [serving] [engines] [memory] ...`: measure, and write the JSON and the tables.
 
 Timings on a shared machine are noisy, so variants run interleaved, and tables have medians and ratios.
 """
@@ -6,7 +6,7 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import cost, decode, engines, intake, memory, protocols, serving
+from lab.benchmarks import cost, decode, engines, memory, protocols, serving
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import comparison as maps
@@ -14,13 +14,10 @@ from lab.benchmarks.maps import what_if
 from lab.benchmarks.page import write_pages
 from lab.benchmarks.record import Head, Rows, record_paths, write_record
 from lab.benchmarks.rounds import table
-from lab.benchmarks.runtimes import comparison as runtimes
 
 BENCHMARKS = {
-    "graphs": runtimes.measure,
     "serving": serving.measure,
     "engines": engines.measure,
-    "intake": intake.measure,
     "decode": decode.measure,
     "protocols": protocols.measure,
     "cost": cost.measure,

@@ -7,8 +7,8 @@ from app.inference.engine import Engine
 from app.machine import allowed_cores
 
 
-def open_engine(bundle: Path, engine: str = "openvino", *, threads: int | None = None) -> Engine:
-    """`engine` is onnxruntime or openvino. It has all cores unless `threads` are given."""
+def open_engine(bundle: Path, engine: str = "openvino") -> Engine:
+    """`engine` is onnxruntime or openvino. It has all cores."""
     if engine == "openvino":  # importing the other one too would take memory, which is measured
         from app.inference.openvino import OpenVinoEngine as Kind
     else:
@@ -18,5 +18,5 @@ def open_engine(bundle: Path, engine: str = "openvino", *, threads: int | None =
         graph=bundle / COMBINED_GRAPH,
         shapes=manifest.explains,
         precision=manifest.precision,
-        threads=threads or allowed_cores(),
+        threads=allowed_cores(),
     )

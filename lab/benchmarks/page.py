@@ -1,11 +1,11 @@
 """`python -m lab.benchmarks.page`: write the tables and figures of the pages from the records, without measuring."""
 
 import re
-from collections.abc import Mapping, Sequence
+from statistics import fmean
 
 from lab.benchmarks.figures import fill
 from lab.benchmarks.leaders import AMX, AVX2, COMMON, RATE, ahead, fastest
-from lab.benchmarks.record import ROOT, Record, Rows, read_record, record_paths, rows_of
+from lab.benchmarks.record import ROOT, Record, Rows, number, read_record, record_paths, rows_of
 from lab.benchmarks.rounds import table
 from lab.benchmarks.sizing import sizing
 from lab.gpu.tables import gpu_tables
@@ -15,6 +15,15 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 PAGES = [*DOCS, *sorted((ROOT / "lab").glob("*/README.md"))]
 WIDEST = {"amx": " with AMX", "avx512_bf16": " with AVX512-BF16", "avx512": " with AVX-512", "avx2": " with AVX2"}
 QUARTILES = re.compile(r" \([\d.]+ to [\d.]+\)$")
+COST = (
+    "model", "side, pixels", "weights, MiB", "labels, ms at batch 1", "labels, images/s (batch)",
+    "labels, peak MiB at batch 1 / 16", "labels and maps, images/s (batch)",
+    "labels and maps, peak MiB at batch 1 / 16",
+)  # fmt: skip
+MEMORY = (
+    "bundle", "bundle on disk, MiB", "second start, s", "resident when ready, MiB", "after 30 requests, MiB",
+    "a second replica adds, MiB",
+)  # fmt: skip
 BLOCK = re.compile(r"(<!-- ([\w -]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -22,6 +31,14 @@ def of_first_fill() -> Rows:
     """The rows of what_if.json with the first fill; those with the others are in the record alone."""
     rows = rows_of("what_if")
     return [{name: row[name] for name in row if name != "fill"} for row in rows if row["fill"] == rows[0]["fill"]]
+
+
+def served_maps() -> Rows:
+    """The maps that cost no more passes, and before the random one the best of the others in deletion."""
+    rows = [{name: row[name] for name in row if name != "images"} for row in rows_of("maps")]
+    *free, random = [row for row in rows if row["more passes"] == "none" and "true label" not in str(row["map"])]
+    others = [row for row in rows if row["more passes"] != "none"]
+    return [*free, min(others, key=lambda row: number(row["deletion area"])), random]
 
 
 def measured(record: Record) -> str:
@@ -32,14 +49,39 @@ def measured(record: Record) -> str:
     return f"*{str(record.head['date'])[:10]}, {where}, at {str(record.head['commit'])[:8]}*"
 
 
+def what_to_expect() -> Rows:
+    """Of learning, the mean over seeds."""
+    rows = rows_of("learning")
+    kinds = [[row for row in rows if row["images"] == kind] for kind in dict.fromkeys(row["images"] for row in rows)]
+    columns = {"probe, % right": 1, "fine-tuning, % right": 1, "probe, CPU s": None, "fine-tuning, CPU s": None}
+    return [
+        {name: of_kind[0][name] for name in ("images", "learned from / judged by")}
+        | {name: round(fmean(number(row[name]) for row in of_kind), digits) for name, digits in columns.items()}
+        for of_kind in kinds
+    ]
+
+
+def strange_images() -> Rows:
+    """Of familiarity, how well it orders images and how many it turns away."""
+    return [row for row in rows_of("real-unknown") if str(row[""]).startswith(("familiarity", "turned away"))]
+
+
 def of_record(name: str, *columns: str) -> str:
-    """Its table, and below it when it was measured. Of some columns alone, cells have no quartiles."""
-    record = read_record(record_paths()[name])
-    rows: Sequence[Mapping[str, object]] = record.rows
+    """Its table. Of some columns alone, cells have no quartiles."""
+    rows: Rows = rows_of(name)
     if columns:
         names = {column: column.removesuffix(" (quartiles)") for column in columns}
-        rows = [{name: QUARTILES.sub("", str(row[column])) for column, name in names.items()} for row in record.rows]
-    return f"{table(rows)}\n\n{measured(record)}"
+        rows = [{name: QUARTILES.sub("", str(row[column])) for column, name in names.items()} for row in rows]
+    return dated(name, rows)
+
+
+def dated(name: str, rows: Rows) -> str:
+    """A table, and below it when the record was measured that its rows are from."""
+    return under(Record(read_record(record_paths()[name]).head, rows))
+
+
+def under(record: Record) -> str:
+    return f"{table(record.rows)}\n\n{measured(record)}"
 
 
 def blocks() -> dict[str, str]:
@@ -47,12 +89,17 @@ def blocks() -> dict[str, str]:
     tables = {name: of_record(name) for name in record_paths()}
     return tables | {
         "figures": table(fastest(AMX)),
-        "servers": of_record(AMX, "server", "graph", RATE, "ratio (quartiles)", COMMON, "CPU ms per image"),
+        "servers": of_record(AMX, "server", "graph", RATE, COMMON, "CPU ms per image"),
+        "cost": of_record("cost", *COST),
+        "memory": of_record("memory", *MEMORY),
         "where others are ahead": ahead(AMX),
         "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),
-        "what_if": table(of_first_fill()),
-        **{name: table(rows) for name, rows in gpu_tables().items()},
+        "served maps": dated("maps", served_maps()),
+        "what to expect": dated("learning", what_to_expect()),
+        "strange images": dated("real-unknown", strange_images()),
+        "what_if": dated("what_if", of_first_fill()),
+        **{name: under(record) for name, record in gpu_tables().items()},
     }
 
 

@@ -38,5 +38,5 @@ def quantise(graph: Path, images: np.ndarray, path: Path) -> None:
     with TemporaryDirectory() as folder:
         calibration = Path(folder, "images.npy")
         np.save(calibration, images)
-        command = [str(NNCF), "-m", "lab.benchmarks.runtimes.quantise", str(graph), str(calibration), str(path)]
+        command = [str(NNCF), "-m", "lab.benchmarks.quantise", str(graph), str(calibration), str(path)]
         subprocess.run(command, env=os.environ | SILENT, cwd=ROOT, capture_output=True, check=True)

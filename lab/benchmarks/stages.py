@@ -21,7 +21,6 @@ from app.images.preparer import THUMBNAIL_PX, thumbnail_of
 from app.images.preprocess import preprocess
 from tests.support.specs import spec_of
 
-SPEC = spec_of((224, 224), (256, 256))
 LIMITS = Limits(max_pixels=50_000_000)
 CALLS = 3  # one after the other, as in a process that is busy
 PILLOW = "Pillow"

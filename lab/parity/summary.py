@@ -1,4 +1,4 @@
-"""The summary of the record in docs/checkpoints.md: counts, the largest differences, and the exceptions by name."""
+"""The record in two pages: counts, the largest differences, and the exceptions by name."""
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
@@ -9,28 +9,26 @@ from lab.benchmarks.rounds import table
 from lab.parity.comparison import Pipeline
 from lab.parity.record import PIPELINES, Section
 
-PAGE = Path("docs/checkpoints.md")
+PAGES = {"parity": Path("docs/checkpoints.md"), "pipelines": Path("lab/parity/README.md")}
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 
 
-def summary(sections: Mapping[str, Section]) -> str:
-    """Markdown: a table of networks and one of pipelines, each with its exceptions and their reasons."""
+def blocks(sections: Mapping[str, Section]) -> dict[str, str]:
+    """Markdown by the name of its block: a table of networks and one of pipelines, each with its exceptions."""
     libraries = [section for peer, section in sections.items() if peer != PIPELINES]
     refused = [row for section in libraries for row in section.rows if row.refused]
+    reasons = ((row.refused.removeprefix("has "), f"`{row.name}`") for row in refused)
     compared = sections[PIPELINES].rows
-    parts = (
-        networks(libraries),
-        exceptions(
-            "Networks that are refused:", ((row.refused.removeprefix("has "), f"`{row.name}`") for row in refused)
+    differ = ((row.reason, differing(row)) for row in compared if row.reason)
+    parts = {
+        "parity": (networks(libraries), exceptions("Networks that are refused:", reasons)),
+        "pipelines": (
+            pipelines(compared),
+            exceptions("Pipelines that differ, with the largest difference in 8-bit steps:", differ),
         ),
-        pipelines(compared),
-        exceptions(
-            "Pipelines that differ, with the largest difference in 8-bit steps:",
-            ((row.reason, differing(row)) for row in compared if row.reason),
-        ),
-    )
-    return "\n\n".join(filter(None, parts))
+    }
+    return {name: "\n\n".join(filter(None, block)) for name, block in parts.items()}
 
 
 def networks(libraries: Iterable[Section]) -> str:
@@ -46,7 +44,6 @@ def networks(libraries: Iterable[Section]) -> str:
                 "load": len(loaded),
                 "equal in every bit": sum(not any(row.errors) for row in loaded),
                 "largest difference": shown(max(worst.errors)),
-                "largest logit there": f"{worst.largest:.1f}" if any(worst.errors) else "",
             })  # fmt: skip
     return table(lines)
 
@@ -88,6 +85,8 @@ def shown(error: float) -> str:
 
 
 def write(sections: Mapping[str, Section]) -> None:
-    """Put the summary between the comments that name it."""
-    pattern = re.compile(r"(<!-- parity -->\n).*?(\n<!-- /parity -->)", re.DOTALL)
-    PAGE.write_text(pattern.sub(lambda match: f"{match[1]}{summary(sections)}{match[2]}", PAGE.read_text()))
+    """Put each block between the comments that name it."""
+    for name, text in blocks(sections).items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        page = PAGES[name]
+        page.write_text(pattern.sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page.read_text()))

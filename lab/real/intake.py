@@ -7,12 +7,14 @@ from pathlib import Path
 
 from PIL import Image
 
-from lab.benchmarks.intake import PREPARER
+from app.images.preparer import THUMBNAIL_PX, Preparer
 from lab.benchmarks.record import Row, Rows
-from lab.benchmarks.stages import cpu_ms, decoded
+from lab.benchmarks.stages import LIMITS, cpu_ms, decoded
 from lab.real.data import Data
+from tests.support.specs import spec_of
 
 SIZES = (2, 6, 12, 30)  # megapixels, at most
+PREPARER = Preparer(limits=LIMITS, spec=spec_of((224, 224), (256, 256)), thumbnail_px=THUMBNAIL_PX)
 
 
 def measure(data: Data) -> Rows:

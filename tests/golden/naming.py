@@ -1,4 +1,4 @@
-"""How the classes of real files are named: the table of docs/checkpoints.md.
+"""How the classes of real files are named: a table of lab/parity/README.md.
 
 `python -m tests.golden.naming` writes it anew. Real files are too large to keep, so each row is a small file in its
 library's real format, with as many classes as the published one, as `python -m export inspect` sees it.
@@ -26,7 +26,7 @@ from tests.support.altered import (
 )
 from tests.support.toy import toy_checkpoint
 
-PAGE = Path("docs/checkpoints.md")
+PAGE = Path("lab/parity/README.md")
 COLUMNS = ("file", "classes", "first label", "where the names are from", "WordNet ids", "score")
 
 

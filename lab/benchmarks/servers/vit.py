@@ -81,16 +81,11 @@ def _torch() -> Logits:
 
 
 def _onnx_runtime() -> Logits:
-    session = opened(graph(), number("THREADS"), spinning=bool(number("SPINNING")))
-    first = session.get_outputs()[0].name  # logits; this project's graphs also have embeddings
-    return lambda images: session.run([first], {"images": images})[0]
-
-
-def opened(graph: Path, threads: int, *, spinning: bool) -> Any:
-    """A session of ONNX Runtime; `spinning`: its threads wait for work in a loop, which is its default."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.add_session_config_entry("session.intra_op.allow_spinning", str(int(spinning)))
-    return ort.InferenceSession(str(graph), options, providers=["CPUExecutionProvider"])
+    options.intra_op_num_threads = number("THREADS")
+    options.add_session_config_entry("session.intra_op.allow_spinning", str(number("SPINNING")))
+    session = ort.InferenceSession(str(graph()), options, providers=["CPUExecutionProvider"])
+    first = session.get_outputs()[0].name  # logits; this project's graphs also have embeddings
+    return lambda images: session.run([first], {"images": images})[0]

@@ -1,4 +1,4 @@
-"""`python -m lab.benchmarks.runtimes.quantise GRAPH IMAGES MODEL`: what NNCF makes of a graph."""
+"""`python -m lab.benchmarks.quantise GRAPH IMAGES MODEL`: what NNCF makes of a graph."""
 
 import sys
 
