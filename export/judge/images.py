@@ -1,11 +1,12 @@
 """Every map that a bundle offers of an image, and how faithful each is, by the service's own parts."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,9 @@ from app.images.upload import Upload
 from app.inference.scoring import Logits, Scoring
 from app.maps.choice import Choice, choose
 from app.maps.faithfulness import Numbers, seeded
+from app.maps.judgement import FILLS, MEASURED, RANDOM
+from app.maps.measured import PASSES, log_odds, measure
+from app.maps.measured import Masks as MeasuredMasks
 from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import Maps
 from app.settings import Settings
@@ -26,13 +30,23 @@ from export.messages import warn
 from export.walk import read_file
 from model.progress import track
 
-WAYS = {  # how a map is made, by its title; None: by chance
-    "class token (last layer)": Choice(method="class_token"),
-    "class token (mean of layers)": Choice(method="class_token", layer="mean"),
-    "rollout": Choice(method="rollout"),
-    "evidence": Choice(method="evidence"),
-    "positive evidence": Choice(method="positive_evidence"),
-    "random": None,
+
+class Way(NamedTuple):
+    """How a map is made, in the names of a request."""
+
+    method: str
+    layer: str | None = None
+    passes: int = 0  # beside the one that gives all the others
+
+
+WAYS = {  # by their titles
+    "class token (last layer)": Way("class_token"),
+    "class token (mean of layers)": Way("class_token", layer="mean"),
+    "rollout": Way("rollout"),
+    "evidence": Way("evidence"),
+    "positive evidence": Way("positive_evidence"),
+    "measured": Way(MEASURED, passes=PASSES),
+    "random": Way(RANDOM),
 }
 Values = npt.NDArray[np.float32]  # (rows, columns)
 
@@ -100,13 +114,23 @@ class _Judge:
         explained = Maps.of(await self.backend.batcher.run("explain", image.pixels))
         index, score = self.scoring.best(explained.logits)
 
-        async def scores(covered: Patches, fill: Fill) -> Numbers:
-            running = self.occlusion.run(
-                image.pixels, covered, lambda logits: self.scoring.scores(logits)[index], fill=fill
-            )
-            return np.array(await running)
+        async def logits(covered: Patches, fill: Fill) -> Logits:
+            """(n, classes)"""
+            return np.array(await self.occlusion.run(image.pixels, covered, np.asarray, fill=fill))
 
-        maps = {title: self._map(choice, explained, image) for title, choice in WAYS.items()}
+        async def scores(covered: Patches, fill: Fill) -> Numbers:
+            return np.array([self.scoring.scores(of_image)[index] for of_image in await logits(covered, fill)])
+
+        maps = {}
+        for title, way in WAYS.items():
+            if way.method == RANDOM:
+                maps[title] = seeded(image.pixels.tobytes()).random(manifest.tokens.grid, dtype=np.float32)
+            elif way.method == MEASURED:
+                maps[title] = await self._measured(logits, index)
+            else:
+                maps[title] = choose(
+                    explained, manifest, Choice.model_validate({"method": way.method, "layer": way.layer})
+                ).values
         return JudgedImage(
             file=file,
             label=manifest.labels[index],
@@ -117,11 +141,10 @@ class _Judge:
             on_object=on_object,
         )
 
-    def _score(self, index: int, logits: Logits) -> float:
-        return float(self.scoring.scores(logits)[index])
-
-    def _map(self, choice: Choice | None, explained: Maps, image: PreprocessedImage) -> Values:
-        manifest = self.backend.bundle.manifest
-        if choice is None:
-            return seeded(image.pixels.tobytes()).random(manifest.tokens.grid, dtype=np.float32)
-        return choose(explained, manifest, choice).values
+    async def _measured(self, logits: Callable[[Patches, Fill], Awaitable[Logits]], index: int) -> Values:
+        masks = MeasuredMasks.of(self.backend.bundle.manifest.tokens.grid, PASSES)
+        found = np.empty((PASSES, len(self.scoring.labels)))
+        for fill in FILLS:
+            rows = np.array(masks.fills) == fill
+            found[rows] = await logits(masks.covered[rows], fill)
+        return measure(log_odds(found, self.scoring, index), masks).values

@@ -35,9 +35,9 @@ def table(images: Sequence[JudgedImage]) -> tuple[JudgedMap, ...]:
     rows = [
         JudgedMap(
             title=title,
-            method=choice.method if (choice := WAYS[title]) else RANDOM,
-            layer=choice and choice.layer,
-            passes=0,
+            method=WAYS[title].method,
+            layer=WAYS[title].layer,
+            passes=WAYS[title].passes,
             deletion=dict(zip(FILLS, deletion[place].tolist(), strict=True)),
             insertion=dict(zip(FILLS, insertion[place].tolist(), strict=True)),
             faithfulness=float(faithfulness[:, place].mean()),
