@@ -12,6 +12,7 @@ from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import opened
 from app.images.preprocess import preprocess
+from app.inference.engine import Pixels
 from export.folder import LIMITS
 from export.walk import SUFFIXES, read_file, walk
 
@@ -36,8 +37,6 @@ class Masks:
     def on_object(self, name: Path, size: tuple[int, int]) -> Patches | None:
         """(patches,), of the image of this name, relative to its folder, and `size` (width, height). None where there
         is no mask, or no part of the object is in the crop. Raises ValueError for a mask that is not of this image.
-
-        A patch is on the object if half of it is, or as much as of any other.
         """
         file = self.files.get(name.with_suffix(""))
         if file is None:
@@ -49,8 +48,15 @@ class Masks:
             raise ValueError(f"{file}: {error.detail}") from None
         if mask.size != size:
             raise ValueError(f"{file} has {mask.width} x {mask.height} pixels, and its image {size[0]} x {size[1]}")
-        pixels, _ = preprocess(mask, self.manifest.image)
-        (rows, columns), side = self.manifest.tokens.grid, self.manifest.tokens.patch
-        light = pixels.max(axis=2).reshape(rows, side, columns, side) >= LIGHT
-        shares = light.mean(axis=(1, 3)).ravel()
-        return shares >= min(HALF, shares.max()) if shares.any() else None
+        return patches_on(preprocess(mask, self.manifest.image)[0], self.manifest)
+
+
+def patches_on(mask: Pixels, manifest: Manifest) -> Patches | None:
+    """(patches,), those on the object of a mask as the network would see it. None where there is nothing of it.
+
+    A patch is on the object if half of it is, or as much as of any other.
+    """
+    (rows, columns), side = manifest.tokens.grid, manifest.tokens.patch
+    light = mask.max(axis=2).reshape(rows, side, columns, side) >= LIGHT
+    shares = light.mean(axis=(1, 3)).ravel()
+    return shares >= min(HALF, shares.max()) if shares.any() else None
