@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Rows
-from lab.real import calibration, copies, doubt, intake, maps, precision, textiles, uneven, unknown
+from lab.real import calibration, copies, doubt, intake, maps, measured, precision, textiles, uneven, unknown
 from lab.real.data import Data, make
 
 EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
@@ -23,6 +23,8 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "uneven": uneven.measure,
     "unknown": unknown.measure,
     "textiles": textiles.measure,
+    "measured": measured.faithfulness,
+    "spread": measured.spread,
 }
 
 
