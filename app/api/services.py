@@ -22,9 +22,11 @@ from app.images.preprocess import PreprocessedImage
 from app.inference.model import Model
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
-from app.maps.choice import Choice, classes_for
+from app.maps.attention_map import AttentionMap
+from app.maps.choice import Choice, choose, classes_for
 from app.maps.explainer import Explainer
 from app.maps.judgement import Judgement
+from app.maps.measurement import Measurement
 from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import KeptImage, Maps
 from app.settings import Settings
@@ -47,6 +49,7 @@ class Services:
     scoring: Scoring
     occlusion: Occlusion
     explainer: Explainer
+    measurement: Measurement
     metrics: Metrics
     drawings: Drawings
 
@@ -73,6 +76,23 @@ class Services:
         making = self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
         return await cancel_on_disconnect(request, making)
 
+    async def map(self, id: str, kept: KeptImage, request: Request, choice: Choice) -> AttentionMap:
+        """The map of a kept image. Raises what `maps`, `choose` and `Measurement` raise."""
+        if choice.method == "measured":
+            return await self.measured(kept.image, choice, kept.classes[0], request, id=id)
+        return choose(await self.maps(id, kept, request, choice), self.bundle.manifest, choice)
+
+    async def measured(
+        self, image: PreprocessedImage, choice: Choice, top: int, request: Request, *, id: str | None = None
+    ) -> AttentionMap:
+        """The map that `Measurement` makes until the request's deadline. Raises what that raises, and ClientDisconnect
+        if the client leaves.
+        """
+        deadline = RequestState.of(request.scope).deadline
+        return await cancel_on_disconnect(
+            request, self.measurement.map(image.pixels, choice, top, id=id, deadline=deadline)
+        )
+
     async def occluded(
         self,
         image: PreprocessedImage,
@@ -86,7 +106,8 @@ class Services:
         them until the request's deadline. Raises what that raises, and ClientDisconnect if the client leaves.
         """
         deadline = RequestState.of(request.scope).deadline
-        running = self.occlusion.run(image.pixels, covered, read, fill=fill, deadline=deadline)
+        fills = (fill,) * len(covered)
+        running = self.occlusion.run(image.pixels, covered, read, fills=fills, deadline=deadline)
         return await cancel_on_disconnect(request, running)
 
 

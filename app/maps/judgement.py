@@ -17,7 +17,6 @@ log = logging.getLogger(__name__)
 
 FILE = "judged.json"
 FILLS: tuple[Fill, ...] = ("mean", "blur")
-MEASURED = "measured"
 RANDOM = "random"  # the method of maps that know nothing
 
 Share = Annotated[float, Ge(0)]

@@ -57,12 +57,9 @@ class Measured(NamedTuple):
     spread: npt.NDArray[np.float32]
 
 
-def measure(followed: Numbers, masks: Masks, *, start: Numbers | None = None) -> Measured:
-    """The map of what was `followed` (n,) while `masks` covered the image.
-
-    Before any number is known, effects are expected to be in proportion to `start` (R, C), where it is given.
-    """
-    fits = [_fit(followed, masks, start, length, noise) for length in LENGTHS for noise in NOISES]
+def measure(followed: Numbers, masks: Masks) -> Measured:
+    """The map of what was `followed` (n,) while `masks` covered the image."""
+    fits = [_fit(followed, masks, length, noise) for length in LENGTHS for noise in NOISES]
     best = max(fits, key=lambda fit: fit.likelihood)
     return Measured(*(part.reshape(masks.grid).astype(np.float32) for part in (best.values, best.spread)))
 
@@ -86,8 +83,8 @@ class _Fit(NamedTuple):
     spread: npt.NDArray[np.float64]  # (P,)
 
 
-def _fit(followed: Numbers, masks: Masks, start: Numbers | None, length: float, noise: float) -> _Fit:
-    """followed = an offset for each fill + shown · (effects + a number times `start`) + noise."""
+def _fit(followed: Numbers, masks: Masks, length: float, noise: float) -> _Fit:
+    """followed = an offset for each fill + shown · effects + noise."""
     passes = len(followed)
     shown = 0.5 - masks.covered  # so that offsets are apart from effects
     down, across = (_alike(side, length) for side in masks.grid)
@@ -95,23 +92,19 @@ def _fit(followed: Numbers, masks: Masks, start: Numbers | None, length: float, 
     of_sums = of_effects @ shown.T
     noises = (noise + LEAST_NOISE) * np.trace(of_sums) / passes * np.eye(passes)
     root = np.linalg.cholesky(of_sums + noises)
-    trends = np.array([[fill == one for one in ("mean", "blur")] for fill in masks.fills], np.float64)
-    of_trends = np.zeros((2, shown.shape[1]))  # what each adds to the effects
-    if start is not None:
-        of_trends = np.vstack([of_trends, start.ravel() / (np.abs(start).max() or 1)])
-        trends = np.column_stack([trends, shown @ of_trends[-1]])
-    white_trends, white_followed, white_effects = (
-        np.linalg.solve(root, part) for part in (trends, followed.astype(np.float64), of_effects)
+    offsets = np.array([[fill == one for one in ("mean", "blur")] for fill in masks.fills], np.float64)
+    white_offsets, white_followed, white_effects = (
+        np.linalg.solve(root, part) for part in (offsets, followed.astype(np.float64), of_effects)
     )
-    sizes = np.linalg.lstsq(white_trends, white_followed, rcond=None)[0]
-    left = white_followed - white_trends @ sizes
+    sizes = np.linalg.lstsq(white_offsets, white_followed, rcond=None)[0]
+    left = white_followed - white_offsets @ sizes
     variance = left @ left / passes
-    of_trends = of_trends - white_trends.T @ white_effects
-    of_sizes = np.linalg.pinv(white_trends.T @ white_trends)
-    known = (white_effects**2).sum(axis=0) - np.einsum("tp,tu,up->p", of_trends, of_sizes, of_trends)
+    of_offsets = white_offsets.T @ white_effects
+    unknown = np.linalg.solve(white_offsets.T @ white_offsets, of_offsets)
+    known = (white_effects**2).sum(axis=0) - (of_offsets * unknown).sum(axis=0)
     return _Fit(
         likelihood=-passes / 2 * np.log(max(variance, np.finfo(np.float64).tiny)) - np.log(np.diag(root)).sum(),
-        values=white_effects.T @ white_followed + of_trends.T @ sizes,
+        values=white_effects.T @ left,
         spread=np.sqrt(variance * (1 - known).clip(0)),
     )
 

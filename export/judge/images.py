@@ -1,12 +1,12 @@
 """Every map that a bundle offers of an image, and how faithful each is, by the service's own parts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,7 @@ from app.images.upload import Upload
 from app.inference.scoring import Logits, Scoring
 from app.maps.choice import Choice, choose
 from app.maps.faithfulness import Numbers, seeded
-from app.maps.judgement import FILLS, MEASURED, RANDOM
-from app.maps.measured import PASSES, log_odds, measure
-from app.maps.measured import Masks as MeasuredMasks
+from app.maps.measurement import Measurement
 from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import Maps
 from app.settings import Settings
@@ -30,23 +28,14 @@ from export.messages import warn
 from export.walk import read_file
 from model.progress import track
 
-
-class Way(NamedTuple):
-    """How a map is made, in the names of a request."""
-
-    method: str
-    layer: str | None = None
-    passes: int = 0  # beside the one that gives all the others
-
-
-WAYS = {  # by their titles
-    "class token (last layer)": Way("class_token"),
-    "class token (mean of layers)": Way("class_token", layer="mean"),
-    "rollout": Way("rollout"),
-    "evidence": Way("evidence"),
-    "positive evidence": Way("positive_evidence"),
-    "measured": Way(MEASURED, passes=PASSES),
-    "random": Way(RANDOM),
+WAYS = {  # how a map is made, by its title; None: by chance
+    "class token (last layer)": Choice(method="class_token"),
+    "class token (mean of layers)": Choice(method="class_token", layer="mean"),
+    "rollout": Choice(method="rollout"),
+    "evidence": Choice(method="evidence"),
+    "positive evidence": Choice(method="positive_evidence"),
+    "measured": Choice(method="measured"),
+    "random": None,
 }
 Values = npt.NDArray[np.float32]  # (rows, columns)
 
@@ -114,23 +103,11 @@ class _Judge:
         explained = Maps.of(await self.backend.batcher.run("explain", image.pixels))
         index, score = self.scoring.best(explained.logits)
 
-        async def logits(covered: Patches, fill: Fill) -> Logits:
-            """(n, classes)"""
-            return np.array(await self.occlusion.run(image.pixels, covered, np.asarray, fill=fill))
-
         async def scores(covered: Patches, fill: Fill) -> Numbers:
-            return np.array([self.scoring.scores(of_image)[index] for of_image in await logits(covered, fill)])
+            read = partial(self._score, index)
+            return np.array(await self.occlusion.run(image.pixels, covered, read, fills=[fill] * len(covered)))
 
-        maps = {}
-        for title, way in WAYS.items():
-            if way.method == RANDOM:
-                maps[title] = seeded(image.pixels.tobytes()).random(manifest.tokens.grid, dtype=np.float32)
-            elif way.method == MEASURED:
-                maps[title] = await self._measured(logits, index)
-            else:
-                maps[title] = choose(
-                    explained, manifest, Choice.model_validate({"method": way.method, "layer": way.layer})
-                ).values
+        maps = {title: await self._map(choice, explained, image, index) for title, choice in WAYS.items()}
         return JudgedImage(
             file=file,
             label=manifest.labels[index],
@@ -141,10 +118,14 @@ class _Judge:
             on_object=on_object,
         )
 
-    async def _measured(self, logits: Callable[[Patches, Fill], Awaitable[Logits]], index: int) -> Values:
-        masks = MeasuredMasks.of(self.backend.bundle.manifest.tokens.grid, PASSES)
-        found = np.empty((PASSES, len(self.scoring.labels)))
-        for fill in FILLS:
-            rows = np.array(masks.fills) == fill
-            found[rows] = await logits(masks.covered[rows], fill)
-        return measure(log_odds(found, self.scoring, index), masks).values
+    def _score(self, index: int, logits: Logits) -> float:
+        return float(self.scoring.scores(logits)[index])
+
+    async def _map(self, choice: Choice | None, explained: Maps, image: PreprocessedImage, index: int) -> Values:
+        manifest = self.backend.bundle.manifest
+        if choice is None:
+            return seeded(image.pixels.tobytes()).random(manifest.tokens.grid, dtype=np.float32)
+        if choice.method == "measured":
+            measurement = Measurement(occlusion=self.occlusion, manifest=manifest, scoring=self.scoring)
+            return (await measurement.map(image.pixels, choice, index)).values
+        return choose(explained, manifest, choice).values

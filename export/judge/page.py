@@ -16,7 +16,7 @@ from export.judge.images import JudgedImage
 
 TEMPLATE = Path(__file__).with_name("page.html")
 SHOWN = 10  # images, chosen evenly
-SIGNED = ("evidence",)  # methods
+SIGNED = ("evidence", "measured")  # methods
 HEADS = ["map", "passes", "faithfulness", "behind the first"]
 AREAS = [f"{area}, {fill}" for fill in FILLS for area in ("deletion", "insertion")]
 OBJECTS = ["hottest on the object", "of the five hottest", "one of the five"]

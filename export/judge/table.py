@@ -1,10 +1,11 @@
 """One row for each map, from how faithful it was on every image."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from app.maps.choice import Choice
 from app.maps.faithfulness import Numbers, ranked
 from app.maps.judgement import FILLS, RANDOM, Begin, JudgedMap, OnObject
 from export.judge.images import WAYS, JudgedImage
@@ -35,9 +36,7 @@ def table(images: Sequence[JudgedImage]) -> tuple[JudgedMap, ...]:
     rows = [
         JudgedMap(
             title=title,
-            method=WAYS[title].method,
-            layer=WAYS[title].layer,
-            passes=WAYS[title].passes,
+            **_asked(WAYS[title]),
             deletion=dict(zip(FILLS, deletion[place].tolist(), strict=True)),
             insertion=dict(zip(FILLS, insertion[place].tolist(), strict=True)),
             faithfulness=float(faithfulness[:, place].mean()),
@@ -48,6 +47,14 @@ def table(images: Sequence[JudgedImage]) -> tuple[JudgedMap, ...]:
         for place, (title, less) in enumerate(zip(images[0].maps, behind(faithfulness), strict=True))
     ]
     return tuple(sorted(rows, key=lambda row: row.behind))
+
+
+def _asked(choice: Choice | None) -> dict[str, Any]:
+    """How a request asks for a map, and what it costs."""
+    if choice is None:
+        return {"method": RANDOM, "passes": 0}
+    passes = choice.passes if choice.method == "measured" else 0
+    return {"method": choice.method, "layer": choice.layer, "passes": passes}
 
 
 def sentence(maps: Sequence[JudgedMap], images: int) -> str:

@@ -10,7 +10,20 @@ from pathlib import Path
 
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Rows
-from lab.real import calibration, copies, defects, doubt, intake, judge, maps, precision, textiles, uneven, unknown
+from lab.real import (
+    calibration,
+    copies,
+    defects,
+    doubt,
+    intake,
+    judge,
+    maps,
+    measured,
+    precision,
+    textiles,
+    uneven,
+    unknown,
+)  # fmt: skip
 from lab.real.data import Data, make
 
 EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
@@ -25,6 +38,8 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "uneven": uneven.measure,
     "unknown": unknown.measure,
     "textiles": textiles.measure,
+    "measured": measured.faithfulness,
+    "spread": measured.spread,
 }
 
 

@@ -71,7 +71,8 @@ def _shapes(_: Data, place: Path) -> ToJudge:
 def _photographs(data: Data, place: Path) -> ToJudge:
     """The trained network with a probe, on stamps that it has not learned."""
     write(data, place / "all")
-    _fit(data.network, place / "all", place, image_size=f"{NETWORK_SIDE},{NETWORK_SIDE}")
+    side = f"{NETWORK_SIDE},{NETWORK_SIDE}"
+    _fit(data.network, place / "all", place, image_size=side, crop="none", resize_mode="squash", resize_size=side)
     return _written(place, [(one.image, one.thing) for one in pasted(data) if one.part == "val"])
 
 

@@ -19,7 +19,8 @@ from app.errors import InvalidParameter, NoClasses
 from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.inference.scoring import TOP_K, Prediction, digits
-from app.maps.choice import AttentionMap, Choice, Chosen, check_choice, choose
+from app.maps.attention_map import AttentionMap, Chosen
+from app.maps.choice import Choice, check_choice, choose
 from app.maps.faithfulness import Faithfulness, FaithfulnessCurve, beside_random_sets, share_as_large, top
 from app.maps.labels import find_index
 from app.maps.occlusion import Fill
@@ -47,8 +48,8 @@ async def verify(
     id: str,
     choice: ChoiceQuery,
     fill: FillQuery = "mean",
-    steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
-    random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,
+    steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 8,
+    random_orders: Annotated[int, Query(ge=1, le=16, description="Number of random orders to compare with")] = 8,
 ) -> VerifyResponse:
     """Petsiuk et al. 2018, RISE, arXiv 1806.07421.
 
@@ -211,4 +212,5 @@ async def _followed(
     check_choice(of_map, manifest)
     maps = await services.maps(id, kept, request, choice)
     label = find_index(maps, manifest.labels, choice.label)
-    return _Followed(image=kept.image, maps=maps, label=label, shown=choose(maps, manifest, of_map))
+    shown = await services.map(id, kept, request, of_map)
+    return _Followed(image=kept.image, maps=maps, label=label, shown=shown)

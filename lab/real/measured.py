@@ -1,0 +1,148 @@
+"""Whether a map that is measured is more faithful than those that are read off, and whether its spread is honest: a
+probe of the trained network on stamps pasted on photographs.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from tqdm import tqdm
+
+from app.bundle import Manifest, load_bundle
+from app.images.preprocess import preprocess
+from app.inference.engine import Engine
+from app.inference.scoring import Scoring
+from app.maps.choice import Choice, choose
+from app.maps.faithfulness import Faithfulness
+from app.maps.measured import PASSES, Masks, Measured, log_odds, measure
+from app.maps.occlusion import Fill, filled, occluded
+from app.maps.record import Maps
+from lab.benchmarks.bundle_engine import open_engine
+from lab.benchmarks.record import Rows
+from lab.real.data import Data
+from lab.real.pasted import NETWORK_SIDE, pasted, write
+
+READ_OFF = ("positive_evidence", "evidence", "class_token")
+MEASURED = (16, PASSES)  # passes
+FILLS: tuple[Fill, ...] = ("mean", "blur")
+STEPS = 8  # of deletion and insertion
+TRUE_PASSES, TRUE_IMAGES = 1024, 8  # for the spread
+TRIED_PASSES = (16, 64, 256)
+BATCH = 8
+Values = npt.NDArray[np.floating]
+
+
+class Network(NamedTuple):
+    engine: Engine
+    manifest: Manifest
+
+    def covered(self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fills: Sequence[Fill]) -> Values:
+        """Logits (n, classes) of an image under each row of `covered` (n, patches)."""
+        patch = self.manifest.tokens.patch
+        under = {fill: filled(pixels, fill, patch=patch) for fill in set(fills)}
+        runs = []
+        for start in range(0, len(covered), BATCH):
+            part = slice(start, start + BATCH)
+            images = occluded(pixels, np.stack([under[fill] for fill in fills[part]]), covered[part], patch=patch)
+            runs.append(self.engine.run("classify", images)["logits"])
+        return np.concatenate(runs)
+
+    def measured(self, pixels: npt.NDArray[np.uint8], label: int, *passes: int) -> list[Measured]:
+        """The maps of so many passes each."""
+        masks = Masks.of(self.manifest.tokens.grid, max(passes))
+        logits = self.covered(pixels, masks.covered, masks.fills)
+        followed = log_odds(logits, Scoring.of(self.manifest), label)
+        return [measure(followed[:n], Masks.of(self.manifest.tokens.grid, n)) for n in passes]
+
+    def areas(self, pixels: npt.NDArray[np.uint8], values: Values, label: int) -> list[float]:
+        """Deletion and insertion of the label's score under each of FILLS."""
+        judged = Faithfulness.of(values.astype(np.float32), steps=STEPS, random_orders=1, seed=b"")
+        scoring, areas = Scoring.of(self.manifest), []
+        for fill in FILLS:
+            logits = self.covered(pixels, judged.covered, (fill,) * len(judged.covered))
+            curves = judged.curves(np.array([scoring.scores(row)[label] for row in logits]))
+            areas += [curve.area for curve in curves]
+        return areas
+
+
+def faithfulness(data: Data) -> Rows:
+    """Of each map; the last column is the mean difference and its standard error."""
+    found: dict[tuple[str, str], list[list[float]]] = {}
+    with _network(data) as network:
+        for pixels, maps in _images(data, network):
+            label = int(maps.classes[0])
+            every = {(name, "none"): choose(maps, network.manifest, Choice(method=name)).values for name in READ_OFF}
+            of_passes = zip(MEASURED, network.measured(pixels, label, *MEASURED), strict=True)
+            every |= {("measured", str(passes)): one.values for passes, one in of_passes}
+            every["random", "none"] = np.random.default_rng(int(pixels.sum())).random(network.manifest.tokens.grid)
+            for name, values in every.items():
+                found.setdefault(name, []).append(network.areas(pixels, values, label))
+    sums = {name: np.array(areas) @ [-1, 1, -1, 1] for name, areas in found.items()}
+    rows = []
+    for (name, passes), areas in found.items():
+        more = sums[name, passes] - sums[READ_OFF[0], "none"]
+        columns = [f"{curve}, {fill}" for fill in FILLS for curve in ("deletion", "insertion")]
+        rows.append(
+            {
+                "map": name.replace("_", " "),
+                "more passes": passes,
+                "images": len(areas),
+                **dict(zip(columns, np.mean(areas, axis=0).round(3).tolist(), strict=True)),
+                "insertion less deletion": round(float(sums[name, passes].mean()), 2),
+                "over positive evidence": f"{more.mean():+.2f} ± {more.std(ddof=1) / len(more) ** 0.5:.2f}",
+            }
+        )
+    return rows
+
+
+def spread(data: Data) -> Rows:
+    """How far maps of fewer passes are from those of TRUE_PASSES, beside what their spread says."""
+    found: dict[int, list[tuple[float, float, float]]] = {passes: [] for passes in TRIED_PASSES}
+    with _network(data) as network:
+        for number, (pixels, maps) in enumerate(_images(data, network)):
+            if number == TRUE_IMAGES:
+                break
+            *tried, true = network.measured(pixels, int(maps.classes[0]), *TRIED_PASSES, TRUE_PASSES)
+            for passes, one in zip(TRIED_PASSES, tried, strict=True):
+                error = np.abs(one.values - true.values)
+                within = (error <= 2 * one.spread).mean()
+                found[passes].append((float(within), float((error**2).mean() ** 0.5), float(one.spread.mean())))
+    return [
+        {
+            "passes": passes,
+            "images": len(shares),
+            "true number within two spreads, %": round(100 * float(np.mean([share for share, _, _ in shares])), 1),
+            "error": round(float(np.mean([error for _, error, _ in shares])), 3),
+            "spread": round(float(np.mean([said for _, _, said in shares])), 3),
+        }
+        for passes, shares in found.items()
+    ]
+
+
+def _images(data: Data, network: Network) -> Iterator[tuple[npt.NDArray[np.uint8], Maps]]:
+    """Those that the probe has not learned, in an order in which kinds are mixed."""
+    images = [one.image for one in pasted(data) if one.part == "val"]
+    for place in tqdm(np.random.default_rng(0).permutation(len(images)), desc="measuring"):
+        pixels = preprocess(images[place], network.manifest.image)[0]
+        outputs = network.engine.run("explain", pixels[None])
+        yield pixels, Maps.of({name: rows[0] for name, rows in outputs.items()})
+
+
+@contextmanager
+def _network(data: Data) -> Iterator[Network]:
+    side = f"{NETWORK_SIDE},{NETWORK_SIDE}"
+    facts = {"crop": "none", "resize_mode": "squash", "resize_size": side}
+    with tempfile.TemporaryDirectory() as folder:
+        images, probe, bundle = (Path(folder, name) for name in ("images", "probe.safetensors", "bundle"))
+        write(data, images)
+        options = [option for fact, value in facts.items() for option in ("--set", f"{fact}={value}")]
+        of_fit = ["fit", data.network, "--image-size", str(NETWORK_SIDE), *options, "--images", images, "--out", probe]
+        for arguments in (of_fit, ["--checkpoint", probe, "--out", bundle]):
+            subprocess.run([sys.executable, "-m", "export", *map(str, arguments)], check=True)
+        yield Network(open_engine(bundle), load_bundle(bundle).manifest)
