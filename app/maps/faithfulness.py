@@ -90,7 +90,7 @@ class Faithfulness:
     def curves(self, scores: Numbers) -> tuple[FaithfulnessCurve, FaithfulnessCurve]:
         """Deletion and insertion, from the label's scores (images,)."""
         of_orders, covered = scores[self.image_of], self.fractions
-        deletion, insertion, *of_random = self.areas(scores)
+        deletion, insertion, *of_random = self.areas(scores).tolist()
         curve, random = FaithfulnessCurve.of, of_orders[2:]
         return (
             curve(

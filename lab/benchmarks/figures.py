@@ -8,9 +8,9 @@ from lab.benchmarks.record import number, read_record, record_paths, rows_of
 from lab.gpu.tables import served
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
-EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
-LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
-MASS, INSERTION = "mass on the shape, %", "insertion area"
+EVIDENCE, ROLLOUT, MASS = "evidence of the predicted label", "rollout", "mass on the shape, %"
+BEHIND, FOUND, WHERE = "behind the first", "mean, %", "where the answer depends on it, %"
+PHOTOGRAPHS = ("real-judge", "40 photographs", BEHIND, 2)
 CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
 READY, START = "resident when ready, MiB", "second start, s"
 MANY = 100_000_000  # images
@@ -32,19 +32,6 @@ def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Ca
     return lambda: f"{number(cell(record, row, column, **others)):.{digits}f}"
 
 
-def gain(record: str, row: str, over: str, column: str, digits: int) -> Callable[[], str]:
-    """By how much a row is above another in a column."""
-    return lambda: f"{number(cell(record, row, column)) - number(cell(record, over, column)):.{digits}f}"
-
-
-def deletion_gain() -> str:
-    """Of evidence over attention and every method with a backward pass: the least."""
-    column = "deletion area"
-    backward = ("AttnLRP", "CP-LRP", "Chefer", "positive attention", "GradCAM", "input x", "integrated")
-    least = min(number(cell("maps", other, column)) for other in (LAST_LAYER, ROLLOUT, *backward))
-    return f"{least - number(cell('maps', EVIDENCE, column)):.3f}"
-
-
 def of_int8() -> float:
     """Images per second of ViT-S/16 in int8 on two cores."""
     return number(cell(AMX, "vit-serve", "images/s (quartiles)", graph="vit-serve, int8"))
@@ -61,11 +48,16 @@ FIGURES: dict[str, Callable[[], str]] = {
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
-    "images of the maps": of("maps", ROLLOUT, "images"),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
-    "deletion of evidence": deletion_gain,
-    "deletion of positive evidence": gain("maps", POSITIVE, EVIDENCE, "deletion area", 3),
-    "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
+    "measured over positive evidence": of(*PHOTOGRAPHS, map="positive evidence"),
+    "measured over the last layer": of(*PHOTOGRAPHS, map="class token (last layer)"),
+    "measured behind the first on shapes": of("real-judge", "40 shapes", BEHIND, 2, map="measured"),
+    "defects found against nominal": of("real-defects", "evidence against", FOUND, 1),
+    "defects found by the class token": of("real-defects", "class token (mean", FOUND, 1),
+    "defects found by evidence": of("real-defects", "evidence", FOUND, 1),
+    "defects found by one layer": of("real-defects", "evidence against nominal, last", FOUND, 1),
+    "defects found by one layer where they matter": of("real-defects", "evidence against nominal, last", WHERE, 1),
+    "answers that depend on the defect": of("real-defects", "the answer depends", FOUND, 1),
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
     "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
     "textiles at 224": of("real-textiles", "224 of 256", "right, %", 1),

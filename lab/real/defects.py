@@ -49,7 +49,7 @@ MAPS = {
     "rollout": Choice(method="rollout"),
     "evidence": Choice(method="evidence"),
     "evidence against nominal": Choice(method="evidence", against="nominal"),
-    "the same, last layer but one": Choice(method="evidence", against="nominal", layer="-2"),
+    "evidence against nominal, last layer but one": Choice(method="evidence", against="nominal", layer="-2"),
     "positive evidence": Choice(method="positive_evidence"),
     "positive evidence against nominal": Choice(method="positive_evidence", against="nominal"),
 }
