@@ -110,6 +110,17 @@ class Faithfulness:
         )
 
 
+def chance(random_orders: int) -> float:
+    """How often a random map beats so many random orders in both tests.
+
+    Its two areas are as far above and below the orders' areas at once if they mirror each other, 1 / 2(n + 1), as they
+    are seldom if they have nothing in common, 1 / (n + 1)(n + 2). Measured is the middle of both: see the table in
+    docs/explanations.md.
+    """
+    n = random_orders
+    return (1 / (2 * (n + 1)) + 1 / ((n + 1) * (n + 2))) / 2
+
+
 def top(values: npt.NDArray[np.float32], share: float) -> npt.NDArray[np.bool_]:
     """The patches (patches,) with the largest values of a map (rows, columns): `share` of them, and at least one."""
     highest = np.zeros(values.size, bool)

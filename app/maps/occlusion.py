@@ -39,7 +39,7 @@ class Occlusion:
     patch: int  # its side in pixels
     batcher: Batcher
     model: Model
-    cpu_pool: Executor
+    cpu_pool: Executor | None  # None: that of the event loop
     lifecycle: Lifecycle
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _in_work: int = field(default=0, init=False)

@@ -37,7 +37,7 @@ async function main() {
   });
   document.body.classList.toggle("headless", !shape.labels.length);
   showTabs(state, tabs);
-  const controls = new Controls(state, shape, classes);
+  const controls = new Controls(state, model, classes);
   const labels = new Labels(state, classes);
   const heatmap = new Heatmap(state, classes);
   new Wall(state, shape);
