@@ -29,7 +29,7 @@ def run(bundle: Path, images: Path, masks: Path | None, *, limit: int) -> Judged
     """Raises CannotStart, ServiceError, OSError and ValueError."""
     opened = load_bundle(bundle)
     files = chosen(images, limit)
-    found = judged(bundle, files, masks)
+    found = judged(bundle, files, masks) if len(files) >= FEWEST else []
     if len(found) < FEWEST:
         raise ValueError(f"--images {images}: {len(found)} images can be used, and {FEWEST} are needed")
     if masks and all(image.on_object is None for image in found):
