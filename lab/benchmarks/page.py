@@ -87,7 +87,7 @@ def blocks() -> dict[str, str]:
     tables = {name: of_record(name) for name in record_paths()}
     return tables | {
         "figures": table(fastest(AMX)),
-        "servers": of_record(AMX, "server", "graph", RATE, COMMON, "CPU ms per image"),
+        "servers": of_record(AMX, "server", "graph", RATE, COMMON),
         "cost": of_record("cost", *COST),
         "memory": of_record("memory", *MEMORY),
         "where others are ahead": ahead(AMX),

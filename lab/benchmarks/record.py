@@ -2,7 +2,6 @@
 
 import json
 import platform
-import re
 import subprocess
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -13,7 +12,8 @@ from typing import NamedTuple
 import onnxruntime
 from pydantic import JsonValue
 
-from app.machine import allowed_cores, instructions
+from app.machine import allowed_cores
+from lab.benchmarks.processor import processor
 
 ROOT = Path(__file__).parents[2]
 CODE = (
@@ -78,14 +78,6 @@ def uncommitted() -> list[str]:
     """Files of code that are not as in the commit."""
     changed = git("status", "--porcelain", "--untracked-files=all", "--", *CODE, *GENERATED)
     return [line[3:] for line in changed.splitlines()]
-
-
-def processor() -> str:
-    """Name, and the instructions that matrix products use where it has them."""
-    name = re.search(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
-    has = instructions()
-    wide = [flag for flag in ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16") if flag in has]
-    return f"{name[1] if name else platform.machine()} ({', '.join(wide)})"
 
 
 def git(*arguments: str) -> str:

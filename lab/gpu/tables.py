@@ -7,7 +7,7 @@ from typing import Any
 from lab.benchmarks.record import Record, Rows
 
 BATCHES = (1, 8, 64, 256)
-COLUMNS = ("answer", "replicas", "images/s", "p50, ms", "p99, ms")
+COLUMNS = ("answer", "replicas", "images/s", "p99, ms")
 SAME_LOAD = 32  # connections of a replica
 
 

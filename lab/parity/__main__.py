@@ -11,6 +11,7 @@ from importlib.metadata import version
 import torch
 from tqdm import tqdm
 
+from lab.benchmarks.processor import processor
 from lab.golden.torchvision_operators import declare
 from lab.parity import huggingface, preprocessing, pytorch_image_models, record, summary, torchvision
 
@@ -31,7 +32,7 @@ def main() -> None:
     for name in named:
         rows = list(tqdm(PEERS[name].rows(), desc=name))
         title = "Preprocessing" if name == record.PIPELINES else f"{name} {version(name).partition('+')[0]}"
-        sections[name] = record.Section(title=title, rows=rows)
+        sections[name] = record.Section(title=title, rows=rows, processor=processor())
         far += [f"{row.name} by {row.error:.0e}" for row in rows if not row.error <= row.rounding]
     del operators
     record.write(sections)

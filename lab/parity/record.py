@@ -17,6 +17,7 @@ CRITERION = "rounding"  # what a comparison allows, which is not a result
 class Section:
     title: str  # name and version of the library
     rows: Sequence[Any]  # each a Row or a Pipeline
+    processor: str  # rounding is its own
 
 
 def read() -> dict[str, Section]:
@@ -24,7 +25,11 @@ def read() -> dict[str, Section]:
     sections = {}
     for peer, part in json.loads(RECORD.read_text()).items():
         kind = Pipeline if peer == PIPELINES else Row
-        sections[peer] = Section(title=part["title"], rows=[kind(**values) for values in part["rows"]])
+        sections[peer] = Section(
+            title=part["title"],
+            rows=[kind(**values) for values in part["rows"]],
+            processor=part.get("processor", "not recorded"),
+        )
     return sections
 
 
@@ -33,7 +38,8 @@ def write(sections: Mapping[str, Section]) -> None:
     parts = []
     for peer, section in sections.items():
         rows = ",\n".join(json.dumps(_values(row), ensure_ascii=False) for row in section.rows)
-        parts.append(f'"{peer}": {{"title": {json.dumps(section.title)}, "rows": [\n{rows}\n]}}')
+        head = json.dumps({"title": section.title, "processor": section.processor})
+        parts.append(f'"{peer}": {head[:-1]}, "rows": [\n{rows}\n]}}')
     RECORD.write_text("{\n" + ",\n".join(parts) + "\n}\n")
 
 
