@@ -43,8 +43,8 @@ def measured(record: Record) -> str:
 
 def judged(images: str) -> Rows:
     """What `export judge` says of one set of images."""
-    rows = rows_of("real-judge")
-    return [row for row in rows if str(row["images"]).endswith(images)]
+    rows = [row for row in rows_of("real-judge") if str(row["images"]).endswith(images)]
+    return [{name: row[name] for name in row if name != "images"} for row in rows]
 
 
 def what_to_expect() -> Rows:
