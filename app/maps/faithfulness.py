@@ -33,12 +33,12 @@ class FaithfulnessCurve(BaseModel):
 
     @classmethod
     def of(
-        cls, fractions: Numbers, *, scores: Numbers, random: Numbers, areas: Numbers, better: Literal[-1, 1]
+        cls, fractions: Numbers, *, scores: Numbers, random: Numbers, areas: list[float], better: Literal[-1, 1]
     ) -> Self:
-        """The curve of `fractions` and `scores` (points,), and `random` scores (orders, points). `areas` (1 + orders,)
-        are of the same; `better` is the direction of an area.
+        """The curve of `fractions` and `scores` (points,), and `random` scores (orders, points). `areas` are of the
+        scores and then of each random order; `better` is the direction of an area.
         """
-        area, *random_areas = areas.tolist()
+        area, *random_areas = areas
         random_area = sum(random_areas) / len(random_areas)
         return cls(
             fractions=fractions.tolist(),
@@ -77,35 +77,24 @@ class Faithfulness:
     @property
     def fractions(self) -> Numbers:
         """Of the patches (points,), from 0 to 1, that are covered."""
-        fractions: Numbers = self.counts / self.counts[-1]
-        return fractions
+        return np.asarray(self.counts / self.counts[-1], np.float64)
 
     def areas(self, scores: Numbers) -> Numbers:
         """(orders,), from the label's scores (images,): deletion, insertion, and the random orders, whose deletion and
         insertion are the same. An area, by trapezoids, is the mean score along the way.
         """
-        areas: Numbers = np.trapezoid(scores[self.image_of], self.fractions, axis=1)
-        return areas
+        return np.asarray(np.trapezoid(scores[self.image_of], self.fractions, axis=1), np.float64)
 
     def curves(self, scores: Numbers) -> tuple[FaithfulnessCurve, FaithfulnessCurve]:
         """Deletion and insertion, from the label's scores (images,)."""
-        of_orders, covered = scores[self.image_of], self.fractions
+        covered, of_orders = self.fractions, scores[self.image_of]
+        of_map, of_reverse, random = of_orders[0], of_orders[1, ::-1], of_orders[2:]
         deletion, insertion, *of_random = self.areas(scores).tolist()
-        curve, random = FaithfulnessCurve.of, of_orders[2:]
+        curve = FaithfulnessCurve.of
         return (
+            curve(covered, scores=of_map, random=random, areas=[deletion, *of_random], better=-1),
             curve(
-                covered,
-                scores=of_orders[0],
-                random=random,
-                areas=np.array([deletion, *of_random]),
-                better=-1,
-            ),
-            curve(
-                1 - covered[::-1],
-                scores=of_orders[1, ::-1],
-                random=random[:, ::-1],
-                areas=np.array([insertion, *of_random]),
-                better=1,
+                1 - covered[::-1], scores=of_reverse, random=random[:, ::-1], areas=[insertion, *of_random], better=1
             ),
         )
 
