@@ -17,16 +17,18 @@ from pathlib import Path
 
 from lab.benchmarks.record import Rows, head
 from lab.benchmarks.rounds import table
-from lab.gpu import bundles, card, parity, scarcity, serving, speed
+from lab.gpu import bundles, card, kernels, parity, peers, scarcity, serving, speed
 from lab.gpu.bundles import Place, Tables
 
 SECTIONS: dict[str, Callable[[Place], Tables]] = {
     "bundles": bundles.measure,
     "parity": parity.measure,
     "speed": speed.measure,
+    "kernels": kernels.measure,
     "served": serving.measure,
     "replicas": serving.measure_replicas,
     "scarcity": scarcity.measure,
+    "peers": peers.measure,
 }
 SECONDS = 10.0
 

@@ -85,7 +85,9 @@ def from_file(path: Path) -> Labels:
 
 
 def check_prompts(prompts: Iterable[str]) -> None:
-    """Raises CheckpointError for a sentence without a place for the label."""
+    """Raises CheckpointError for a sentence without a place for the label, or with the doubled braces of str.format."""
+    if doubled := next((prompt for prompt in prompts if "{{" in prompt or "}}" in prompt), None):
+        raise CheckpointError(f'--prompt "{doubled}" has doubled braces, which are not read as single ones')
     if wrong := next((prompt for prompt in prompts if PLACE not in prompt), None):
         raise CheckpointError(f'--prompt "{wrong}" has no {PLACE} in place of the label, as in "{PROMPT}"')
 

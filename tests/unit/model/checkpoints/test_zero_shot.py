@@ -43,6 +43,7 @@ def test_wordnet_ids_are_read_as_names(labels):
     [
         (("cat", "newt", "cat "), (), "labels.txt has the label cat more than once"),
         (("cat", ""), ("a {}", "a photo"), '--prompt "a photo" has no {} in place of the label'),
+        (("cat", "newt"), ("a {{}} of {}",), '--prompt "a {{}} of {}" has doubled braces'),
         (("",), (), "labels.txt has no labels"),
         (("cat",), (), "labels.txt has one label: CLIPModel compares labels, and one alone would always score 1"),
         (None, ("a {}",), "--prompt TEXT needs --labels FILE"),
