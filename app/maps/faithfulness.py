@@ -88,13 +88,16 @@ class Faithfulness:
     def curves(self, scores: Numbers) -> tuple[FaithfulnessCurve, FaithfulnessCurve]:
         """Deletion and insertion, from the label's scores (images,)."""
         covered, of_orders = self.fractions, scores[self.image_of]
-        of_map, of_reverse, random = of_orders[0], of_orders[1, ::-1], of_orders[2:]
-        deletion, insertion, *of_random = self.areas(scores).tolist()
-        curve = FaithfulnessCurve.of
+        curve, random = FaithfulnessCurve.of, of_orders[2:]
+        deletion, insertion, *others = self.areas(scores).tolist()
         return (
-            curve(covered, scores=of_map, random=random, areas=[deletion, *of_random], better=-1),
+            curve(covered, scores=of_orders[0], random=random, areas=[deletion, *others], better=-1),
             curve(
-                1 - covered[::-1], scores=of_reverse, random=random[:, ::-1], areas=[insertion, *of_random], better=1
+                1 - covered[::-1],
+                scores=of_orders[1, ::-1],
+                random=random[:, ::-1],
+                areas=[insertion, *others],
+                better=1,
             ),
         )
 
