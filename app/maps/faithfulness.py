@@ -106,8 +106,8 @@ def chance(random_orders: int) -> float:
     """How often a random map beats so many random orders in both tests.
 
     Its two areas are as far above and below the orders' areas at once if they mirror each other, 1 / 2(n + 1), as they
-    are seldom if they have nothing in common, 1 / (n + 1)(n + 2). Measured is the middle of both: see the table in
-    docs/explanations.md.
+    are seldom if they have nothing in common, 1 / (n + 1)(n + 2). This is the middle of both; what was measured is at
+    most as much (`python -m lab.benchmarks verify_chance`).
     """
     n = random_orders
     return (1 / (2 * (n + 1)) + 1 / ((n + 1) * (n + 2))) / 2

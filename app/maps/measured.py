@@ -3,8 +3,8 @@
 Masks are random and smooth, as in RISE (Petsiuk et al. 2018, arXiv 1806.07421), each with its complement. Half of these
 pairs lie under the mean colour and half under a blur, so that the map is not that of one fill. What is followed is
 taken for a sum over the patches shown. Its prior is a Gaussian process over the grid: patches side by side are alike,
-as far as the numbers do not say otherwise (Rasmussen & Williams 2006, sections 2.2 and 2.7). The marginal likelihood
-chooses over how many patches, and how much of the numbers is no such sum.
+as far as the numbers do not say otherwise (Rasmussen & Williams 2006, sections 2.2 and 2.7). Over how many patches, and
+how much of the numbers is no such sum, is uncertain too: maps are averaged, weighted by their marginal likelihood.
 
 In shapes: n passes, P patches, R rows and C columns of the grid.
 """
@@ -60,8 +60,12 @@ class Measured(NamedTuple):
 def measure(followed: Numbers, masks: Masks) -> Measured:
     """The map of what was `followed` (n,) while `masks` covered the image."""
     fits = [_fit(followed, masks, length, noise) for length in LENGTHS for noise in NOISES]
-    best = max(fits, key=lambda fit: fit.likelihood)
-    return Measured(*(part.reshape(masks.grid).astype(np.float32) for part in (best.values, best.spread)))
+    likelihoods, values, spreads = (np.array(part) for part in zip(*fits, strict=True))
+    weights = np.exp(likelihoods - likelihoods.max())
+    weights /= weights.sum()
+    mean = weights @ values
+    variance = weights @ (spreads**2 + (values - mean) ** 2)
+    return Measured(*(part.reshape(masks.grid).astype(np.float32) for part in (mean, np.sqrt(variance))))
 
 
 def log_odds(logits: Numbers, scoring: Scoring, label: int, against: int | None = None) -> Numbers:
@@ -98,14 +102,17 @@ def _fit(followed: Numbers, masks: Masks, length: float, noise: float) -> _Fit:
     )
     sizes = np.linalg.lstsq(white_offsets, white_followed, rcond=None)[0]
     left = white_followed - white_offsets @ sizes
-    variance = left @ left / passes
+    free = passes - white_offsets.shape[1]
+    squares = left @ left
     of_offsets = white_offsets.T @ white_effects
-    unknown = np.linalg.solve(white_offsets.T @ white_offsets, of_offsets)
+    of_both = white_offsets.T @ white_offsets
+    unknown = np.linalg.solve(of_both, of_offsets)
     known = (white_effects**2).sum(axis=0) - (of_offsets * unknown).sum(axis=0)
+    ignorance = free * np.log(max(squares, np.finfo(np.float64).tiny)) + np.linalg.slogdet(of_both)[1]
     return _Fit(
-        likelihood=-passes / 2 * np.log(max(variance, np.finfo(np.float64).tiny)) - np.log(np.diag(root)).sum(),
+        likelihood=-ignorance / 2 - np.log(np.diag(root)).sum(),
         values=white_effects.T @ left,
-        spread=np.sqrt(variance * (1 - known).clip(0)),
+        spread=np.sqrt(squares / (free - 2) * (1 - known).clip(0)),  # of Student's t: the variance is estimated
     )
 
 

@@ -32,7 +32,8 @@ READ_OFF = ("positive_evidence", "evidence", "class_token")
 MEASURED = (16, PASSES)  # passes
 FILLS: tuple[Fill, ...] = ("mean", "blur")
 STEPS = 8  # of deletion and insertion
-TRUE_PASSES, TRUE_IMAGES = 1024, 8  # for the spread
+IMAGES = 24  # of those that the probe has not learned
+TRUE_PASSES, TRUE_IMAGES = 1024, 4  # for the spread
 TRIED_PASSES = (16, 64, 256)
 BATCH = 8
 Values = npt.NDArray[np.floating]
@@ -62,12 +63,13 @@ class Network(NamedTuple):
 
     def areas(self, pixels: npt.NDArray[np.uint8], values: Values, label: int) -> list[float]:
         """Deletion and insertion of the label's score under each of FILLS."""
-        judged = Faithfulness.of(values.astype(np.float32), steps=STEPS, random_orders=1, seed=b"")
-        scoring, areas = Scoring.of(self.manifest), []
+        judged = Faithfulness.of(values.astype(np.float32), steps=STEPS, random_orders=0, seed=b"")
+        scoring, share, areas = Scoring.of(self.manifest), judged.counts / judged.counts[-1], []
         for fill in FILLS:
             logits = self.covered(pixels, judged.covered, (fill,) * len(judged.covered))
-            curves = judged.curves(np.array([scoring.scores(row)[label] for row in logits]))
-            areas += [curve.area for curve in curves]
+            scores = np.array([scoring.scores(row)[label] for row in logits])
+            deletion, reverse = scores[judged.image_of]
+            areas += [float(np.trapezoid(curve, share)) for curve in (deletion, reverse[::-1])]
         return areas
 
 
@@ -75,12 +77,11 @@ def faithfulness(data: Data) -> Rows:
     """Of each map; the last column is the mean difference and its standard error."""
     found: dict[tuple[str, str], list[list[float]]] = {}
     with _network(data) as network:
-        for pixels, maps in _images(data, network):
+        for pixels, maps in _images(data, network, IMAGES):
             label = int(maps.classes[0])
             every = {(name, "none"): choose(maps, network.manifest, Choice(method=name)).values for name in READ_OFF}
             of_passes = zip(MEASURED, network.measured(pixels, label, *MEASURED), strict=True)
             every |= {("measured", str(passes)): one.values for passes, one in of_passes}
-            every["random", "none"] = np.random.default_rng(int(pixels.sum())).random(network.manifest.tokens.grid)
             for name, values in every.items():
                 found.setdefault(name, []).append(network.areas(pixels, values, label))
     sums = {name: np.array(areas) @ [-1, 1, -1, 1] for name, areas in found.items()}
@@ -105,9 +106,7 @@ def spread(data: Data) -> Rows:
     """How far maps of fewer passes are from those of TRUE_PASSES, beside what their spread says."""
     found: dict[int, list[tuple[float, float, float]]] = {passes: [] for passes in TRIED_PASSES}
     with _network(data) as network:
-        for number, (pixels, maps) in enumerate(_images(data, network)):
-            if number == TRUE_IMAGES:
-                break
+        for pixels, maps in _images(data, network, TRUE_IMAGES):
             *tried, true = network.measured(pixels, int(maps.classes[0]), *TRIED_PASSES, TRUE_PASSES)
             for passes, one in zip(TRIED_PASSES, tried, strict=True):
                 error = np.abs(one.values - true.values)
@@ -125,10 +124,10 @@ def spread(data: Data) -> Rows:
     ]
 
 
-def _images(data: Data, network: Network) -> Iterator[tuple[npt.NDArray[np.uint8], Maps]]:
-    """Those that the probe has not learned, in an order in which kinds are mixed."""
+def _images(data: Data, network: Network, count: int) -> Iterator[tuple[npt.NDArray[np.uint8], Maps]]:
+    """So many that the probe has not learned, of mixed kinds."""
     images = [one.image for one in pasted(data) if one.part == "val"]
-    for place in tqdm(np.random.default_rng(0).permutation(len(images)), desc="measuring"):
+    for place in tqdm(np.random.default_rng(0).permutation(len(images))[:count], desc="measuring"):
         pixels = preprocess(images[place], network.manifest.image)[0]
         outputs = network.engine.run("explain", pixels[None])
         yield pixels, Maps.of({name: rows[0] for name, rows in outputs.items()})
