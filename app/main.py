@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib.util import find_spec
-from operator import attrgetter
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
@@ -31,7 +30,7 @@ from app.http.admission import Admission
 from app.http.guard import REQUEST_ID, Guard
 from app.http.keys import ApiKeys, open_keys
 from app.http.paths import below, check_root_path
-from app.http.problems import install_handlers, problems
+from app.http.problems import install_handlers
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.explainer import Explainer
@@ -114,15 +113,13 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         redoc_url=None,
         version=VERSION,
         redirect_slashes=False,
-        generate_unique_id_function=attrgetter("name"),  # generators name their functions after it
-        responses=problems(),
         swagger_ui_parameters={"defaultModelsExpandDepth": -1, "tryItOutEnabled": True},  # no list of schemas
         lifespan=lifespan,
         telemetry=_telemetry(settings),
     )
-    routes = [route for one in (app, *ROUTERS) for route in one.routes if isinstance(route, Route)]
-    for router in ROUTERS:
-        app.include_router(router)
+    # As they are: FastAPI would match a router that is included, and then its routes, anew for each request.
+    app.router.routes.extend(route for router in ROUTERS for route in router.routes)
+    routes = [route for route in app.routes if isinstance(route, Route)]
     app.openapi = partial(described, app.openapi, with_keys=bool(keys))  # type: ignore[method-assign]  # as FastAPI's documents have it
     install_handlers(app, routes=routes)
 

@@ -22,6 +22,7 @@ from app.lifecycle import Lifecycle
 from app.main import create_app
 from app.settings import DEMO_BUNDLE, Settings
 from app.telemetry.metrics import Metrics
+from app.telemetry.request_state import RequestState
 from model.shapes import LABELS, draw
 from tests.catalogue import case
 from tests.support.edited import copied
@@ -102,26 +103,38 @@ def star() -> bytes:
 
 
 @pytest.fixture(scope="session")
-def hang_up() -> Callable[..., int]:
-    """Ask and disconnect before the answer: `hang_up(app, path, body)` is the status that no client reads.
+def hang_up() -> Callable[..., list[Any]]:
+    """Ask, and leave when the image is in work: `hang_up(app, path, body)` is what is sent nevertheless.
 
     With `whole=False` more of the body should have come.
     """
 
-    def hang_up(app: FastAPI, path: str, body: bytes = b"", *, method: str = "POST", whole: bool = True) -> int:
-        messages = [{"type": "http.request", "body": body, "more_body": not whole}, {"type": "http.disconnect"}]
+    def hang_up(app: FastAPI, path: str, body: bytes = b"", *, method: str = "POST", whole: bool = True) -> list[Any]:
+        messages = [{"type": "http.request", "body": body, "more_body": not whole}]
         path, _, query = path.partition("?")
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": query.encode(),
             "headers": [], "http_version": "1.1", "scheme": "http", "server": ("t", 80), "client": ("t", 1),
         }  # fmt: skip
 
-        async def receive():
-            return messages.pop(0) if len(messages) > 1 else messages[0]
+        state, send = RequestState.of(scope), AsyncMock()
 
-        send = AsyncMock()
-        asyncio.run(app(scope, receive, send))
-        return send.await_args_list[0].args[0]["status"]
+        async def receive():
+            if not messages:
+                state.leave()
+                await asyncio.Event().wait()
+            return messages.pop()
+
+        async def ask():
+            asked = asyncio.ensure_future(app(scope, receive, send))
+            while whole and not app.state.services.admission.images:
+                await asyncio.sleep(0)
+            if whole:
+                state.leave()
+            await asked
+
+        asyncio.run(ask())
+        return send.await_args_list
 
     return hang_up
 

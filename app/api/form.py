@@ -28,7 +28,7 @@ async def read_form(request: Request, *, parameters: Collection[str], max_images
     these that is left blank is not given: a browser sends every text field of a form.
 
     python-multipart takes at most 8 header fields of 4 KiB in a part, and a boundary of at most 256 characters. Raises
-    MalformedRequest, ClientDisconnect, and what the guard raises.
+    MalformedRequest, and what the guard raises.
     """
     # Without a charset: Python would keep the name of each that it does not know.
     boundary = parse_options_header(request.headers["Content-Type"])[1].get(b"boundary", b"").decode("latin-1")

@@ -12,13 +12,12 @@ from typing import Annotated, Any, Literal
 from fastapi import Request
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
-from starlette.requests import ClientDisconnect
 
 from app.api.form import read_form
 from app.api.json_images import images_in
 from app.api.parameters import Given, P, check_names, read
 from app.api.results import BY_SETTINGS, Familiar
-from app.api.services import Services, cancel_on_disconnect
+from app.api.services import Services
 from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType
 from app.images.upload import Upload
@@ -58,7 +57,7 @@ class ImageRequest:
         as much. A query that is wrong is refused before the body is read.
 
         Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
-        images, ClientDisconnect, DeadlineExceeded, Overloaded, and what the guard raises.
+        images, DeadlineExceeded, Overloaded, and what the guard raises.
         """
         in_query = self.request.query_params.multi_items()
         parameters = read(kind, in_query)
@@ -83,7 +82,7 @@ class ImageRequest:
         return [await self.received()], ()
 
     async def received(self) -> Upload:
-        """The whole body. Raises ClientDisconnect, and what the guard raises."""
+        """The whole body. Raises what the guard raises."""
         upload = Upload()
         async for piece in self.request.stream():
             upload.add(piece)
@@ -92,14 +91,13 @@ class ImageRequest:
     async def read_json(self, upload: Upload) -> Any:
         """As `Preprocessor.read_json`. It is admitted as an image, because it waits for a decoder like one.
 
-        Raises ClientDisconnect, DeadlineExceeded, and what admission raises.
+        Raises DeadlineExceeded, and what admission raises.
         """
         deadline = RequestState.of(self.request.scope).deadline
         try:
             with self.services.admission.admit(1, deadline=deadline):
                 async with asyncio.timeout(deadline - time.monotonic()):
-                    reading = self.services.classifier.preprocessor.read_json(upload)
-                    return await cancel_on_disconnect(self.request, reading)
+                    return await self.services.classifier.preprocessor.read_json(upload)
         except TimeoutError:
             raise DeadlineExceeded from None
 
@@ -116,7 +114,7 @@ class ImageRequest:
 
         `attention` is the parameter of that name. With `explain` the maps are made too, with evidence for these classes
         as an engine takes them. `familiar` says which images are refused, and `success` counts the images that succeed
-        in the metrics. Raises InvalidParameter if no image can be refused, ClientDisconnect, and what admission raises.
+        in the metrics. Raises InvalidParameter if no image can be refused, and what admission raises.
         """
         services, state = self.services, RequestState.of(self.request.scope)
         wanted = Wanted(
@@ -127,9 +125,10 @@ class ImageRequest:
             stages=state.stages,
         )
         try:
-            outcomes = await cancel_on_disconnect(self.request, self._outcomes(images, wanted))
-        except ClientDisconnect:
-            services.metrics.images.labels("abandoned").inc(len(images))
+            outcomes = await self._outcomes(images, wanted)
+        except asyncio.CancelledError:
+            if state.left:
+                services.metrics.images.labels("abandoned").inc(len(images))
             raise
         for outcome in outcomes:
             services.metrics.images.labels(outcome.kind if isinstance(outcome, ServiceError) else success).inc()

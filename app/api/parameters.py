@@ -24,7 +24,7 @@ _NOTHING = (b"", b"{}", b"null")  # which axios.post sends for a request without
 
 
 async def refuse_body(request: Request) -> None:
-    """For a POST that reads its parameters from its query alone. Raises MalformedRequest and ClientDisconnect."""
+    """For a POST that reads its parameters from its query alone. Raises MalformedRequest."""
     if (await request.body()).strip() not in _NOTHING:
         raise MalformedRequest(f"{_call(request)} takes no body: its parameters stand in the query.")
 

@@ -1,8 +1,6 @@
-"""What the routes depend on: the parts that `create_app` builds, and work that ends when a request's client leaves."""
+"""What the routes depend on: the parts that `create_app` builds."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -10,7 +8,6 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 from fastapi import Request
-from starlette.requests import ClientDisconnect
 
 from app.api.render import Drawings
 from app.api.results import ModelName
@@ -69,12 +66,11 @@ class Services:
 
     async def maps(self, id: str, kept: KeptImage, request: Request, choice: Choice | None = None) -> Maps:
         """The maps of a kept image, with evidence for the chosen labels. Raises InvalidParameter, StoreUnavailable, and
-        what a run of the model raises. Raises ClientDisconnect if the client leaves.
+        what a run of the model raises.
         """
         classes = classes_for(choice or Choice(), self.scoring.labels, kept.classes)
         state = RequestState.of(request.scope)
-        making = self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
-        return await cancel_on_disconnect(request, making)
+        return await self.explainer.maps(id, kept, classes, deadline=state.deadline, stages=state.stages)
 
     async def map(self, id: str, kept: KeptImage, request: Request, choice: Choice) -> AttentionMap:
         """The map of a kept image. Raises what `maps`, `choose` and `Measurement` raise."""
@@ -85,13 +81,9 @@ class Services:
     async def measured(
         self, image: PreprocessedImage, choice: Choice, top: int, request: Request, *, id: str | None = None
     ) -> AttentionMap:
-        """The map that `Measurement` makes until the request's deadline. Raises what that raises, and ClientDisconnect
-        if the client leaves.
-        """
+        """The map that `Measurement` makes until the request's deadline. Raises what that raises."""
         deadline = RequestState.of(request.scope).deadline
-        return await cancel_on_disconnect(
-            request, self.measurement.map(image.pixels, choice, top, id=id, deadline=deadline)
-        )
+        return await self.measurement.map(image.pixels, choice, top, id=id, deadline=deadline)
 
     async def occluded(
         self,
@@ -103,47 +95,14 @@ class Services:
         fill: Fill,
     ) -> list[T]:
         """What `read` makes of the logits of the image for each row of `covered` (images, patches), as `Occlusion` runs
-        them until the request's deadline. Raises what that raises, and ClientDisconnect if the client leaves.
+        them until the request's deadline. Raises what that raises.
         """
         deadline = RequestState.of(request.scope).deadline
         fills = (fill,) * len(covered)
-        running = self.occlusion.run(image.pixels, covered, read, fills=fills, deadline=deadline)
-        return await cancel_on_disconnect(request, running)
+        return await self.occlusion.run(image.pixels, covered, read, fills=fills, deadline=deadline)
 
 
 def services_of(request: Request) -> Services:
     """The services of the application. Not a dependency: FastAPI would solve that anew for each request."""
     services: Services = request.app.state.services
     return services
-
-
-async def cancel_on_disconnect(request: Request, awaited: Awaitable[T]) -> T:
-    """The result of `awaited`, which has ended when this returns or raises. Drops the rest of the body.
-
-    Raises ClientDisconnect if the client disconnects first, and what `awaited` and reading the body raise.
-    """
-    disconnected = asyncio.ensure_future(_disconnected(request))
-    leaves = asyncio.timeout(None)
-
-    def left(_: asyncio.Future[None]) -> None:
-        with suppress(RuntimeError):  # the work has ended meanwhile
-            leaves.reschedule(0)  # that is now
-
-    try:
-        async with leaves:
-            disconnected.add_done_callback(left)
-            return await awaited
-    except TimeoutError:
-        if not leaves.expired():
-            raise  # of the work
-        disconnected.result()  # raises what is wrong with the body
-        raise ClientDisconnect from None
-    finally:
-        disconnected.remove_done_callback(left)
-        if not disconnected.cancel() and not disconnected.cancelled():
-            disconnected.exception()  # else asyncio logs it
-
-
-async def _disconnected(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass

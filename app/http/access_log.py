@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.http.guard import REQUEST_ID
 from app.http.paths import METRICS, PROBES
-from app.http.problems import UNANSWERED
 from app.telemetry.logs import access_log
 from app.telemetry.metrics import Metrics
 from app.telemetry.request_state import RequestState, in_work
@@ -31,6 +30,7 @@ DOCS_POLICY = (  # Swagger UI starts with a script in the page, and nothing of a
 )
 TRACE = TraceContextTextMapPropagator()
 TRACE_FIELDS = {name.encode() for name in TRACE.fields}
+UNANSWERED = 499  # nginx's status for a client that left before the answer
 POLLED = PROBES | {METRICS}  # asked every few seconds: not traced, and logged at level debug only
 
 Fields = list[tuple[bytes, bytes]]  # of a header: names in small letters, and values
@@ -69,10 +69,10 @@ class AccessLog:
         self.metrics.in_flight.inc()
         # Lines that are logged meanwhile name the request, and the trace that its client began.
         in_log = in_work.set(state)
-        current = context.get_current()
-        if not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
-            current = TRACE.extract(_trace_fields(scope), current)
-        traced = context.attach(current)
+        traced = None
+        fields = _trace_fields(scope)
+        if fields and not trace.get_current_span().get_span_context().is_valid:  # it is where FastAPI traces
+            traced = context.attach(TRACE.extract(fields))
         try:
             await self.app(scope, receive, answer)
         except Exception:  # answered outside of this layer
@@ -80,7 +80,8 @@ class AccessLog:
             raise
         finally:
             self._ended(scope, state, (ended or time.perf_counter()) - stages.began)
-            context.detach(traced)
+            if traced:
+                context.detach(traced)
             in_work.reset(in_log)
 
     def _fields(self, fields: Fields, scope: Scope, state: RequestState) -> Fields:

@@ -65,13 +65,7 @@ class Body:
         """
         if self._finished:  # only the client's leaving can come, which may take its time
             return await self._receive()
-        receive_s = self._limits.receive_timeout_s
-        try:
-            async with asyncio.timeout_at(self._began + receive_s):
-                message = await self._receive()
-        except TimeoutError:
-            late = f"The request did not arrive within {receive_s:g} seconds (VIT_RECEIVE_TIMEOUT_S)."
-            raise SlowRequest(late) from None
+        message = await (self._receive() if self._state.arrived else self._receive_in_time())
         if self._state.refusal:
             raise self._state.refusal
         size = len(message.get("body", b""))
@@ -83,6 +77,16 @@ class Body:
             self._finished = True
             self._state.stages.add("receive", self._state.stages.began, time.perf_counter())
         return message
+
+    async def _receive_in_time(self) -> Message:
+        """Raises SlowRequest."""
+        receive_s = self._limits.receive_timeout_s
+        try:
+            async with asyncio.timeout_at(self._began + receive_s):
+                return await self._receive()
+        except TimeoutError:
+            late = f"The request did not arrive within {receive_s:g} seconds (VIT_RECEIVE_TIMEOUT_S)."
+            raise SlowRequest(late) from None
 
     async def send(self, message: Message) -> None:
         """A client that still sends gets all of the answer before its connection ends."""

@@ -39,7 +39,7 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 @dataclass
 class Guard:
-    """ASGI middleware. Sets `request_id`, `key` and `deadline` in the RequestState, and needs its `stages`.
+    """ASGI middleware. Sets `task`, `request_id`, `key` and `deadline` in the RequestState, and needs its `stages`.
 
     It decides by the path below VIT_ROOT_PATH, and leaves that in the scope.
     """
@@ -58,6 +58,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         state = RequestState.of(scope)
+        state.task = asyncio.current_task()
         # Starlette's routes do not see a line break at the end: /metrics%0a is /metrics.
         scope["path"] = below(self.settings.root_path, scope["path"]).rstrip("\n")
         request = HTTPConnection(scope)
@@ -71,6 +72,8 @@ class Guard:
             finally:
                 scope["route"] = inner.get("route")  # for the layers around
         except (Exception, asyncio.CancelledError) as error:
+            if state.left and isinstance(error, asyncio.CancelledError):
+                return  # no one reads an answer
             if state.status:  # the answer has begun
                 raise
             await _response(error, state)(scope, receive, body.send)

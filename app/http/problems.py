@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, computed_field
 from pydantic.config import JsonDict
 from pydantic.json_schema import SkipJsonSchema
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Route
 from starlette.types import Scope
 
@@ -18,7 +17,6 @@ from app.errors import NAMESPACE, InvalidParameter, ServiceError
 from app.telemetry.request_state import RequestState
 
 PROBLEM_TYPE = "application/problem+json"
-UNANSWERED = 499  # nginx's status for a client that left before the answer
 EVERYWHERE = (401, 422, 431, 500, 503)  # statuses of the guard and the protocol below it, whatever the path
 MEANINGS = {
     400: "The request cannot be understood",
@@ -99,10 +97,6 @@ def respond_to(error: ServiceError, state: RequestState) -> Response:
 
 def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
     """Give every error of the framework the one shape. The guard answers a ServiceError wherever it is raised."""
-
-    @app.exception_handler(ClientDisconnect)
-    async def client_disconnect(request: Request, error: ClientDisconnect) -> Response:
-        return Response(status_code=UNANSWERED)  # no one reads it but metrics and the log
 
     @app.exception_handler(HTTPException)
     async def http_exception(request: Request, error: HTTPException) -> Response:

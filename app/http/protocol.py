@@ -61,9 +61,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stop_timer()
         self._all_is_read()
         super().connection_lost(exc)
-        if self._in_work is not None:  # uvicorn tells only the last of several pipelined requests
-            self._in_work.disconnected = True
+        if self._in_work is not None and not self._in_work.response_complete:
+            self._in_work.disconnected = True  # uvicorn tells only the last of several pipelined requests
             self._in_work.message_event.set()
+            RequestState.of(self._in_work.scope).leave()
         self._unset_keepalive_if_required()  # after a reset uvicorn lets this timer run and keep the connection
         # Break reference cycles, which would otherwise wait for Python's garbage collector.
         self.pipeline.clear()
@@ -151,6 +152,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._overhead = 0
         self._state.arrived = True
         super().on_message_complete()
+        if not self.pipeline:  # uvicorn has paused a large body, and would not see that the client leaves
+            self.flow.resume_reading()
 
     # The header's time
 

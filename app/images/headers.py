@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 
 LOOK_BYTES = 512  # of the beginning are looked at
+HEAD_BYTES = 2**12  # read at once: most headers end here, and reading an upload in pieces takes longer
 _BMP = rb"(?s:BM.{4}(?:\0{4}|.{8}[\x0c\x10\x28\x34\x38\x40\x6c\x7c]\0{3}))"  # reserved bytes, or a known length
 _BRANDS = rb"(?s:.{4}ftyp(?:.{4}){0,7})"  # the major brand and those that it is compatible with: ISO/IEC 14496-12, 4.3
 IMAGES = {
@@ -77,8 +78,13 @@ def _is_text(start: bytes) -> bool:
 
 def size_in_header(read: Read) -> Size:
     """UNKNOWN where the header tells no size. Never raises."""
-    start = read(0, LOOK_BYTES)
-    return next((_READERS[name](read) for name, begins in IMAGES.items() if begins.match(start)), UNKNOWN)
+    head = read(0, HEAD_BYTES)
+
+    def part(at: int, size: int) -> bytes:
+        return head[at : at + size] if at + size <= len(head) else read(at, size)
+
+    start = head[:LOOK_BYTES]
+    return next((_READERS[name](part) for name, begins in IMAGES.items() if begins.match(start)), UNKNOWN)
 
 
 def _big(data: bytes) -> int:

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 MAX_SENT_AT_ONCE = 1000  # pieces; IOV_MAX of Linux is 1024
 MAX_ON_HEAP_BYTES = 2**20  # of an answer: a larger bytearray takes the event loop milliseconds to fill with zeros
-WALL_S = 60.0  # until a worker that neither computes nor answers is ended: its own limit counts processor time alone
+WALL_S = 60.0  # until a worker that neither computes nor answers is killed: its own limit counts processor time alone
 
 
 class WorkerFailed(Exception):
@@ -132,15 +132,11 @@ class WorkerPool:
         """The worker's answer. A worker whose answer is garbled is ended."""
         if not worker.is_ready():
             await asyncio.get_running_loop().run_in_executor(None, self._renew, worker)
+        late = asyncio.get_running_loop().call_later(WALL_S, worker.kill)
         try:
-            async with asyncio.timeout(WALL_S):
-                return await self._ask(worker, question)
+            return await self._ask(worker, question)
         except ServiceError:
             raise  # an answer about the upload
-        except TimeoutError as error:
-            worker.kill()
-            worker.close()
-            raise WorkerKilled from error
         except OSError as error:
             worker.close()
             raise await self._why_it_ended(worker) from error
@@ -148,6 +144,8 @@ class WorkerPool:
             worker.kill()
             worker.close()
             raise
+        finally:
+            late.cancel()
 
     async def _ask(self, worker: Worker, question: Question[T]) -> T:
         """Raises what `unpack` raises, OSError and WorkerFailed."""

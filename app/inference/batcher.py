@@ -109,7 +109,7 @@ class Batcher:
             if self._closed:
                 raise Unavailable(self._closed)
             self._waiting.append(ticket)
-            self._changed.notify_all()
+            self._changed.notify()  # one thread is enough for it
         outputs = await future
         if stages:
             stages.add("queue", ticket.queued, ticket.started)

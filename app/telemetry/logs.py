@@ -7,8 +7,11 @@ import atexit
 import json
 import logging
 import re
+import sys
+import threading
+import time
+from contextlib import suppress
 from datetime import UTC, datetime
-from logging.handlers import QueueHandler, QueueListener
 from queue import SimpleQueue
 from typing import Any, Literal
 
@@ -19,39 +22,62 @@ from app.telemetry.request_state import in_work
 access_log = logging.getLogger("app.access")  # one line for every request
 
 MAX_WAITING = 10_000  # lines; most have 200 bytes
+WRITTEN_EVERY_S = 0.02  # those of many requests at once: a thread that is woken for each interrupts the event loop
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")  # all but tab and newline
 
 
 def configure(format: Literal["text", "json"], level: str) -> None:
     """Send the lines of every logger, uvicorn's too, to standard error."""
-    handler = DroppingHandler(SimpleQueue())  # unlike Queue, a signal's handler may put into it too
+    handler = LineWriter()
     handler.setFormatter(JsonFormatter() if format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
     for reader in ("opentelemetry.trace", "opentelemetry.baggage", "python_multipart"):  # warn of what clients send
         logging.getLogger(reader).setLevel(logging.ERROR)
-    listener = QueueListener(handler.queue, logging.StreamHandler())
-    listener.start()
-    atexit.register(listener.stop)
+    logging._srcfile = None  # what no line says costs time in each (Python's Logging HOWTO, "Optimization")
+    for fact in ("logThreads", "logProcesses", "logMultiprocessing", "logAsyncioTasks"):
+        setattr(logging, fact, False)
+    handler.start()
+    atexit.register(handler.finish)
 
 
 def dropped_lines() -> int:
     """Lines that were not written since the start, because nothing read them."""
-    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, DroppingHandler))
+    return sum(handler.dropped for handler in logging.getLogger().handlers if isinstance(handler, LineWriter))
 
 
-class DroppingHandler(QueueHandler):
+class LineWriter(logging.Handler):
     """Formats a line where it is known whose request it is, for a thread that writes. A pipe whose reader has stopped
     blocks that thread alone: above MAX_WAITING lines, further ones are dropped and counted.
     """
 
-    queue: SimpleQueue[logging.LogRecord]
-    dropped = 0  # lines since the start
+    def __init__(self) -> None:
+        super().__init__()
+        self.dropped = 0  # lines since the start
+        self._lines: SimpleQueue[str | None] = SimpleQueue()  # unlike Queue, a signal's handler may put into it too
+        self._thread = threading.Thread(target=self._write, name="log", daemon=True)
 
-    def enqueue(self, record: logging.LogRecord) -> None:
-        if self.queue.qsize() < MAX_WAITING:
-            self.queue.put_nowait(record)
+    def start(self) -> None:
+        self._thread.start()
+
+    def finish(self) -> None:
+        """Returns when all lines are written."""
+        self._lines.put(None)
+        self._thread.join()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._lines.qsize() < MAX_WAITING:
+            self._lines.put(self.format(record))
         else:
             self.dropped += 1
+
+    def _write(self) -> None:
+        lines: list[str | None] = [""]
+        while lines[-1] is not None:
+            lines = [self._lines.get(), *(self._lines.get() for _ in range(self._lines.qsize()))]
+            with suppress(OSError, ValueError):  # nothing can be said about an output that is closed
+                sys.stderr.writelines(f"{line}\n" for line in lines if line is not None)
+                sys.stderr.flush()
+            time.sleep(WRITTEN_EVERY_S)
 
 
 class JsonFormatter(logging.Formatter):

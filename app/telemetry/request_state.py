@@ -1,5 +1,6 @@
 """What is known of one request, from its first byte to its line in the log."""
 
+import asyncio
 import math
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ class RequestState:
 
     arrived: bool = False  # all of its body is here, read or not
     refusal: ServiceError | None = None  # the answer, because what follows in its body is not valid HTTP
+    task: asyncio.Task[object] | None = None  # that answers it
+    left: bool = False  # the client, before the end of the answer
     stages: Stages = field(init=False)
     request_id: str = ""  # none yet
     key: str | None = None  # the name of the API key that it brought
@@ -24,6 +27,12 @@ class RequestState:
     images: list[dict[str, object]] = field(default_factory=list)  # facts of each, for the log
     status: int | None = None  # once the answer has begun
     problem: str | None = None  # the kind of the problem that is the answer
+
+    def leave(self) -> None:
+        """The client has left: nobody reads an answer, so the work for it ends."""
+        self.left = True
+        if self.task:
+            self.task.cancel()
 
     @staticmethod
     def of(scope: Any) -> "RequestState":

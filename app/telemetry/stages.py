@@ -18,6 +18,7 @@ class Stages:
         self._observe = observe
         self.began = time.perf_counter()  # when the request's header had arrived
         self._seconds: dict[Stage, float] = {}  # the longest of its images
+        self._traced = trace.get_current_span().is_recording()
 
     @contextmanager
     def time(self, stage: Stage) -> Iterator[None]:
@@ -29,10 +30,10 @@ class Stages:
             self.add(stage, start, time.perf_counter())
 
     def add(self, stage: Stage, start: float, end: float) -> None:
-        """Add one stage of one image. It becomes a span if the request is traced."""
+        """Add one stage of one image. It becomes a span if the request was traced when it began."""
         self._observe(stage, end - start)
         self._seconds[stage] = max(end - start, self._seconds.get(stage, 0.0))
-        if trace.get_current_span().is_recording():
+        if self._traced:
             now, wall = time.perf_counter(), time.time()
             began, ended = (round(1e9 * (wall - now + moment)) for moment in (start, end))
             trace.get_tracer(__name__).start_span(stage, start_time=began).end(ended)

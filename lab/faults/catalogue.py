@@ -23,6 +23,9 @@ FAULTS = {
     "body-kept": Fault(  # The bytes of an answered request count as in work for ever.
         "app/http/body.py", "        self._limits.bytes_in_work -= self._received\n", ""
     ),
+    "left-goes-on": Fault(  # The work for a client that has left goes on.
+        "app/http/protocol.py", "            RequestState.of(self._in_work.scope).leave()\n", ""
+    ),
     "any-key": Fault(  # Every key is right.
         "app/http/keys.py", "if not any(matches):", "if not matches:"
     ),
@@ -80,7 +83,7 @@ FAULTS = {
         "app/images/turns.py", "self._free_pixels += by * min(", "self._free_pixels += min(by, 0) * min("
     ),
     "stopped-is-slow": Fault(  # An image whose worker was stopped from outside counts as one that takes too long.
-        "app/images/pool.py", "raise WorkerKilled from error", "raise WorkerTimedOut from error"
+        "app/images/pool.py", "SIGKILL: WorkerKilled", "SIGKILL: WorkerTimedOut"
     ),
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.

@@ -8,13 +8,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 
 from app.api.description import image_request
 from app.api.image_request import ImageRequest
 from app.api.results import aside_if_many
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.routes.probes import readyz
 from app.api.services import services_of
 from app.classifier import Processed
@@ -38,7 +38,7 @@ class LabelScore(BaseModel):
     score: float = Field(examples=[0.9997])
 
 
-router = APIRouter(tags=["Hugging Face"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["Hugging Face"])
 router.add_api_route("/health", readyz, include_in_schema=False)
 
 described = partial(

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
@@ -15,7 +15,7 @@ from app.api.image_request import ImageRequest
 from app.api.parameters import ChoiceQuery
 from app.api.render import Format, draw_unless_known, drawn, npy, preferred_format, representations
 from app.api.results import MapsId, ModelName
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.drawing.colors import Limits, Scale, limits
 from app.drawing.heatmap import Style, draw
@@ -68,7 +68,7 @@ PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, "scale", "for
 FORMATS: tuple[Format, ...] = ("png", "json", "npy")
 ANSWERS = problems(404, 409, 422) | representations(*FORMATS)
 
-router = APIRouter(tags=["maps"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["maps"])
 
 
 @router.get(

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, Field
 
 from app.api.description import image_request
@@ -19,7 +19,7 @@ from app.api.results import (
     aside_if_many,
     results,
 )
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.classifier import Processed
 from app.errors import NoClasses
@@ -54,7 +54,7 @@ class ClassifyResponse(BaseModel):
     results: list[Result | FailedResult]
 
 
-router = APIRouter(tags=["images"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["images"])
 
 
 @router.post(

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
 from app.api.description import image_request
@@ -21,7 +21,7 @@ from app.api.results import (
     refusal,
     results,
 )
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.classifier import Processed
 from app.http.problems import problems
@@ -47,7 +47,7 @@ class EmbedResponse(BaseModel):
     results: list[Embedded | FailedResult]
 
 
-router = APIRouter(tags=["images"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["images"])
 
 
 @router.post(

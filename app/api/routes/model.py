@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from typing import Annotated, get_args
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel, Field
 
 from app.api.render import Format, draw_unless_known, representations
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.bundle import PICTURE_FORMATS, HeldOut, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
 from app.errors import UnknownPicture
@@ -50,7 +50,7 @@ class ModelPicturesResponse(BaseModel):
     pictures: list[ModelPicture]
 
 
-router = APIRouter(tags=["model"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["model"])
 
 
 @router.get("/model", summary="Describe the model")

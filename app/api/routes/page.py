@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.staticfiles import StaticFiles
 
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.drawing.colors import COLORMAPS
 
@@ -19,7 +19,7 @@ HEADERS = {
     ),
 }
 
-router = APIRouter(route_class=CheckedRoute)
+router = CheckedRouter()
 
 
 @router.get("/", include_in_schema=False)

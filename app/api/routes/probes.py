@@ -1,14 +1,14 @@
 """GET /livez, /readyz and /metrics: what a load balancer and Prometheus ask. None waits for the model."""
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.errors import Unavailable
 from app.http.problems import problems
 from app.telemetry.metrics import EXPOSITION_TYPE
 
-router = APIRouter(tags=["probes"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["probes"])
 
 
 @router.get("/livez", summary="Is the process alive?", responses=problems())

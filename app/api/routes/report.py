@@ -3,11 +3,11 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.results import ImageAnswer
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.errors import NoClasses
 from app.http.problems import problems
@@ -45,7 +45,7 @@ class ReportResponse(ImageAnswer):
     lens: Lens | None
 
 
-router = APIRouter(tags=["maps"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["maps"])
 
 
 @router.get("/attention/{id}/report", summary="Get numbers by head and layer", responses=problems(404, 409, 422))

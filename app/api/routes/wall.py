@@ -4,11 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from app.api.render import Format, draw_unless_known, npy, representations
 from app.api.results import ImageAnswer
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.drawing.colors import Colormap, Limits, Scale, limits
 from app.drawing.heatmap import Interpolation, Style
@@ -36,7 +36,7 @@ class WallResponse(ImageAnswer):
     beyond: int  # patches of all maps whose numbers lie beyond these
 
 
-router = APIRouter(tags=["maps"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["maps"])
 
 
 @router.get(

@@ -8,12 +8,12 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import Depends, Query, Request
 from pydantic import BaseModel, Field
 
 from app.api.parameters import ChoiceQuery, FillQuery, refuse_body
 from app.api.results import ImageAnswer
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import Services, services_of
 from app.errors import InvalidParameter, NoClasses
 from app.http.problems import problems
@@ -26,7 +26,7 @@ from app.maps.labels import find_index
 from app.maps.occlusion import Fill
 from app.maps.record import Maps
 
-router = APIRouter(tags=["maps"], route_class=CheckedRoute, dependencies=[Depends(refuse_body)])
+router = CheckedRouter(tags=["maps"], dependencies=[Depends(refuse_body)])
 
 
 class VerifyResponse(Chosen, ImageAnswer):

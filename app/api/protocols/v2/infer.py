@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 
 from app.api.image_request import ImageRequest
 from app.api.protocols.v2.model import VERSION, NamedDep, max_batch, tensors
 from app.api.protocols.v2.request import HEADER, LENGTH_BYTES, Head, RequestedOutput, read_request
 from app.api.render import BINARY
 from app.api.results import aside_if_many
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import Services, services_of
 from app.classifier import Outcome, Processed
 from app.errors import MalformedRequest
@@ -29,7 +29,7 @@ from app.telemetry.request_state import RequestState
 Output = tuple[str, bool, int]  # its name, whether it is sent in binary, and how many classes it names; 0: its tensor
 Values = npt.NDArray[np.float32] | npt.NDArray[np.object_]  # (n, width); objects are texts
 
-router = APIRouter(tags=["Open Inference Protocol"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["Open Inference Protocol"])
 described = partial(
     router.post,
     summary="Classify images in tensors",

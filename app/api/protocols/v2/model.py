@@ -7,10 +7,10 @@ declared input is the network's own, because clients fill every declared input, 
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 
 from app.api.protocols.v2.request import IMAGES
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.routes.probes import check
 from app.api.services import Services, services_of
 from app.errors import UnknownModel
@@ -43,7 +43,7 @@ async def _named(request: Request, name: str, version: str = VERSION) -> str:
 
 
 NamedDep = Annotated[str, Depends(_named)]
-router = APIRouter(prefix="/v2", tags=["Open Inference Protocol"], route_class=CheckedRoute)
+router = CheckedRouter(prefix="/v2", tags=["Open Inference Protocol"])
 of_model = partial(router.get, responses=problems(404, 422))
 
 

@@ -6,14 +6,14 @@ import codecs
 import json
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from app.api.form import MAX_FIELD_BYTES, MAX_FIELDS
 from app.api.image_request import ImageRequest
@@ -27,7 +27,6 @@ from app.telemetry.request_state import RequestState
 FORM = "multipart/form-data; boundary=b"
 CODEC = codecs.lookup("utf-8")
 LAST = {"type": "http.request", "body": b"", "more_body": False}
-LEFT = {"type": "http.disconnect"}
 
 
 class Parameters(BaseModel):
@@ -46,14 +45,13 @@ def received(
     content_type: str | None,
     query: bytes = b"",
     within_s: float = 60,
-    then: Sequence[dict[str, Any]] = (),
     read: Callable[[Upload], Awaitable[Any]] = here,
     images: int = 0,
 ) -> tuple[list[Upload], Parameters]:
     """The images and the parameters of a body that arrives in these chunks, and ends so: 3 images at most. Of 2 places
     this many are taken by others.
     """
-    messages = iter([*({**LAST, "body": chunk, "more_body": True} for chunk in chunks), ends, *then])
+    messages = iter([*({**LAST, "body": chunk, "more_body": True} for chunk in chunks), ends])
 
     async def receive() -> dict[str, Any]:
         message = next(messages, None)
@@ -253,10 +251,9 @@ def test_a_file_keeps_its_name(names, name):
 
 
 @pytest.mark.parametrize("content_type", [None, FORM])
-@pytest.mark.parametrize(("ends", "raised"), [(LEFT, ClientDisconnect), (BodyTooLarge("Too much."), BodyTooLarge)])
-def test_what_ends_the_body_early_is_raised(content_type, ends, raised):
-    with pytest.raises(raised):
-        read(file(b"x"), ends=ends, content_type=content_type)
+def test_what_is_wrong_with_the_body_is_raised(content_type):
+    with pytest.raises(BodyTooLarge):
+        read(file(b"x"), ends=BodyTooLarge("Too much."), content_type=content_type)
 
 
 def test_an_empty_file_input_of_a_browser_is_no_image_and_an_empty_file_is_one():
@@ -331,14 +328,12 @@ def test_a_parameter_is_never_a_large_value(value):
         received(f'{{{X}, "note": {value}}}'.encode(), content_type="application/json")
 
 
-def test_json_waits_for_a_decoder_no_longer_than_its_client_and_its_deadline():
+def test_json_waits_for_a_decoder_no_longer_than_its_deadline():
     async def never(upload: Upload) -> None:
         await asyncio.sleep(60)
 
     with pytest.raises(DeadlineExceeded):
         received(b"{}", content_type="application/json", within_s=0.01, read=never)
-    with pytest.raises(ClientDisconnect):
-        received(b"{}", content_type="application/json", read=never, then=[LEFT])
 
 
 def test_json_takes_a_place_while_it_waits_for_a_decoder():

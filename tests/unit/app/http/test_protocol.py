@@ -148,6 +148,30 @@ async def test_a_client_that_leaves_is_told_to_the_request_in_work_also_if_other
     assert told == ["http.disconnect"]
 
 
+@pytest.mark.parametrize("body", [b"", bytes(200_000)])
+async def test_work_for_a_client_that_leaves_is_cancelled(body):
+    """Also where its whole body was more than the server reads ahead."""
+    cancelled = []
+
+    async def working(scope, receive, send):
+        state = RequestState.of(scope)
+        state.task = asyncio.current_task()
+        while (await receive())["more_body"]:
+            pass
+        try:
+            await asyncio.wait_for(asyncio.Event().wait(), 5)
+        except asyncio.CancelledError:
+            cancelled.append(state.left)
+
+    async def client(reader, writer):
+        writer.write(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        await asyncio.sleep(0.1)
+        await leave(writer)
+
+    await served(client, working)
+    assert cancelled == [True]
+
+
 async def test_fields_after_a_chunked_body_are_no_part_of_the_header():
     seen = []
 

@@ -3,7 +3,6 @@ import logging
 import subprocess
 import sys
 from contextlib import contextmanager
-from queue import SimpleQueue
 from unittest.mock import Mock
 
 import pytest
@@ -16,7 +15,7 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser
 
 from app.telemetry import logs
-from app.telemetry.logs import DroppingHandler, JsonFormatter, TextFormatter
+from app.telemetry.logs import JsonFormatter, LineWriter, TextFormatter
 from app.telemetry.request_state import RequestState, in_work
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
@@ -90,7 +89,8 @@ def test_no_client_can_start_a_line(formatter, text):
 
 
 def test_no_library_warns_of_what_a_client_sent(caplog, monkeypatch):
-    monkeypatch.setattr(logs, "QueueListener", Mock())
+    monkeypatch.setattr(LineWriter, "start", Mock())
+    monkeypatch.setattr(logs, "atexit", Mock())
     logs.configure("text", "info")
     fields = {"traceparent": f"00-{TRACE}-{SPAN}-01", "tracestate": "any text", "baggage": "any text"}
     for reader in (TraceContextTextMapPropagator(), W3CBaggagePropagator()):
@@ -100,14 +100,16 @@ def test_no_library_warns_of_what_a_client_sent(caplog, monkeypatch):
     assert caplog.records == []
 
 
-def test_lines_that_nothing_reads_are_dropped_and_counted(monkeypatch):
+def test_lines_that_nothing_reads_are_dropped_and_counted(monkeypatch, capsys):
     monkeypatch.setattr(logs, "MAX_WAITING", 2)
-    handler, logger = DroppingHandler(SimpleQueue()), logging.Logger("test")
+    handler, logger = LineWriter(), logging.Logger("test")
     logger.addHandler(handler)
     for number in range(5):
         logger.warning("%d", number)
     assert handler.dropped == 3
-    assert [handler.queue.get().getMessage() for _ in range(2)] == ["0", "1"]
+    handler.start()
+    handler.finish()
+    assert capsys.readouterr().err == "0\n1\n"
 
 
 LOGGING = """
