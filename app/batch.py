@@ -201,7 +201,7 @@ def _choice(method: Method, label: str | bool | None, **more: int) -> Choice | N
 
 
 def _row_of(shown: AttentionMap) -> dict[str, Any]:
-    row = {
+    row: dict[str, Any] = {
         "label": shown.chosen.label,
         "index": shown.chosen.index,
         "grid": list(shown.values.shape),

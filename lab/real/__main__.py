@@ -18,8 +18,8 @@ from lab.real import (
     intake,
     judge,
     maps,
-    measured,
     precision,
+    spread,
     textiles,
     uneven,
     unknown,
@@ -38,8 +38,7 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "uneven": uneven.measure,
     "unknown": unknown.measure,
     "textiles": textiles.measure,
-    "measured": measured.faithfulness,
-    "spread": measured.spread,
+    "spread": spread.measure_spread,
 }
 
 

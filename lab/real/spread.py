@@ -1,6 +1,4 @@
-"""Whether a map that is measured is more faithful than those that are read off, and whether its spread is honest: a
-probe of the trained network on stamps pasted on photographs.
-"""
+"""Whether the spread of a measured map is honest: a probe of the trained network on stamps pasted on photographs."""
 
 import subprocess
 import sys
@@ -18,9 +16,7 @@ from app.bundle import Manifest, load_bundle
 from app.images.preprocess import preprocess
 from app.inference.engine import Engine
 from app.inference.scoring import Scoring
-from app.maps.choice import Choice, choose
-from app.maps.faithfulness import Faithfulness
-from app.maps.measured import PASSES, Masks, Measured, log_odds, measure
+from app.maps.measured import Masks, Measured, log_odds, measure
 from app.maps.occlusion import Fill, filled, occluded
 from app.maps.record import Maps
 from lab.benchmarks.bundle_engine import open_engine
@@ -28,12 +24,8 @@ from lab.benchmarks.record import Rows
 from lab.real.data import Data
 from lab.real.pasted import NETWORK_SIDE, pasted, write
 
-READ_OFF = ("positive_evidence", "evidence", "class_token")
-MEASURED = (16, PASSES)  # passes
-FILLS: tuple[Fill, ...] = ("mean", "blur")
-STEPS = 8  # of deletion and insertion
-IMAGES = 24  # of those that the probe has not learned
-TRUE_PASSES, TRUE_IMAGES = 1024, 4  # for the spread
+TRUE_PASSES = 1024
+IMAGES = 12  # of those that the probe has not learned
 TRIED_PASSES = (16, 64, 256)
 BATCH = 8
 Values = npt.NDArray[np.floating]
@@ -61,52 +53,12 @@ class Network(NamedTuple):
         followed = log_odds(logits, Scoring.of(self.manifest), label)
         return [measure(followed[:n], Masks.of(self.manifest.tokens.grid, n)) for n in passes]
 
-    def areas(self, pixels: npt.NDArray[np.uint8], values: Values, label: int) -> list[float]:
-        """Deletion and insertion of the label's score under each of FILLS."""
-        judged = Faithfulness.of(values.astype(np.float32), steps=STEPS, random_orders=0, seed=b"")
-        scoring, share, areas = Scoring.of(self.manifest), judged.counts / judged.counts[-1], []
-        for fill in FILLS:
-            logits = self.covered(pixels, judged.covered, (fill,) * len(judged.covered))
-            scores = np.array([scoring.scores(row)[label] for row in logits])
-            deletion, reverse = scores[judged.image_of]
-            areas += [float(np.trapezoid(curve, share)) for curve in (deletion, reverse[::-1])]
-        return areas
 
-
-def faithfulness(data: Data) -> Rows:
-    """Of each map; the last column is the mean difference and its standard error."""
-    found: dict[tuple[str, str], list[list[float]]] = {}
-    with _network(data) as network:
-        for pixels, maps in _images(data, network, IMAGES):
-            label = int(maps.classes[0])
-            every = {(name, "none"): choose(maps, network.manifest, Choice(method=name)).values for name in READ_OFF}
-            of_passes = zip(MEASURED, network.measured(pixels, label, *MEASURED), strict=True)
-            every |= {("measured", str(passes)): one.values for passes, one in of_passes}
-            for name, values in every.items():
-                found.setdefault(name, []).append(network.areas(pixels, values, label))
-    sums = {name: np.array(areas) @ [-1, 1, -1, 1] for name, areas in found.items()}
-    rows = []
-    for (name, passes), areas in found.items():
-        more = sums[name, passes] - sums[READ_OFF[0], "none"]
-        columns = [f"{curve}, {fill}" for fill in FILLS for curve in ("deletion", "insertion")]
-        rows.append(
-            {
-                "map": name.replace("_", " "),
-                "more passes": passes,
-                "images": len(areas),
-                **dict(zip(columns, np.mean(areas, axis=0).round(3).tolist(), strict=True)),
-                "insertion less deletion": round(float(sums[name, passes].mean()), 2),
-                "over positive evidence": f"{more.mean():+.2f} ± {more.std(ddof=1) / len(more) ** 0.5:.2f}",
-            }
-        )
-    return rows
-
-
-def spread(data: Data) -> Rows:
+def measure_spread(data: Data) -> Rows:
     """How far maps of fewer passes are from those of TRUE_PASSES, beside what their spread says."""
     found: dict[int, list[tuple[float, float, float]]] = {passes: [] for passes in TRIED_PASSES}
     with _network(data) as network:
-        for pixels, maps in _images(data, network, TRUE_IMAGES):
+        for pixels, maps in _images(data, network, IMAGES):
             *tried, true = network.measured(pixels, int(maps.classes[0]), *TRIED_PASSES, TRUE_PASSES)
             for passes, one in zip(TRIED_PASSES, tried, strict=True):
                 error = np.abs(one.values - true.values)
