@@ -21,7 +21,12 @@ from app.errors import InferenceFailed, ServiceError, UnfamiliarImage, Unsupport
 from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS, Outputs
 from app.inference.scoring import TOP_K, Scoring
+from app.maps.attention_map import AttentionMap, Method
 from app.maps.choice import Choice, check_choice, choose, classes_for
+from app.maps.labels import index_of
+from app.maps.measured import PASSES
+from app.maps.measurement import Measurement
+from app.maps.occlusion import MAX_IN_WORK, Occlusion
 from app.maps.record import Maps
 from app.settings import Settings
 
@@ -40,28 +45,49 @@ class BatchClassifier:
     The `VIT_*` variables set the device, the limits and the rest, as for the service.
     """
 
-    def __init__(self, bundle: str | Path, *, top_k: int = TOP_K, evidence: str | bool | None = None) -> None:
+    def __init__(
+        self,
+        bundle: str | Path,
+        *,
+        top_k: int = TOP_K,
+        evidence: str | bool | None = None,
+        measured: str | bool | None = None,
+        passes: int = PASSES,
+    ) -> None:
         """`evidence` adds the evidence map of a label, by its name or index, or with True of each image's top label.
+        `measured` adds the measured map in the same way, from so many `passes` of the model over each image.
 
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
-        for evidence that this model does not have.
+        for a map that this model does not have, and ValueError for other `passes` than GET /attention takes.
         """
         settings = Settings(bundle=Path(bundle))
         self._top_k = top_k
         self._least_familiarity = settings.least_familiarity if settings.unfamiliar == "refuse" else 0.0
         self._backend = Backend(settings=settings)
         try:
-            self._backend.model()
+            model = self._backend.model()
             manifest = self._manifest = self._backend.bundle.manifest
             self._scoring = Scoring.of(manifest)
-            self._choice = _choice(evidence)
+            self._choice, self._measured = _choice("evidence", evidence), _choice("measured", measured, passes=passes)
+            for choice in filter(None, (self._choice, self._measured)):
+                check_choice(choice, manifest)
             if self._choice:
-                check_choice(self._choice, manifest)
                 likely = [MOST_LIKELY_CLASS] * manifest.explains["classes"][0]
                 self._explained = classes_for(self._choice, manifest.labels, likely)
+            if self._measured and self._measured.label is not None:
+                index_of(self._measured.label, manifest.labels, ())
+            occlusion = Occlusion(
+                patch=manifest.tokens.patch,
+                batcher=self._backend.batcher,
+                model=model,
+                cpu_pool=None,
+                lifecycle=self._backend.lifecycle,
+            )
+            self._measurement = Measurement(occlusion=occlusion, manifest=manifest, scoring=self._scoring)
         except BaseException:
             self._backend.stop()
             raise
+        self._measuring = asyncio.Semaphore(MAX_IN_WORK)
         self._in_work = asyncio.Semaphore(settings.max_images_in_progress)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="batch", daemon=True)
@@ -78,6 +104,7 @@ class BatchClassifier:
         - `familiarity`, if the bundle knows its images, as in an answer; None for an image that cannot be decoded
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
         - `evidence`, if it was asked for: label, index, grid (rows, columns), values (row by row) and receipt
+        - `measured`, if it was asked for: the same with `spread`, the standard error of each value, for the receipt
 
         Raises BatchFailed when the fault is none of an image's, and TypeError for what is neither bytes nor None.
         """
@@ -130,6 +157,8 @@ class BatchClassifier:
             row["familiarity"] = None
         if self._choice:
             row["evidence"] = None
+        if self._measured:
+            row["measured"] = None
         try:
             if image is None:
                 raise UnusableImage("The image is missing.")
@@ -139,7 +168,13 @@ class BatchClassifier:
                     run = self._backend.batcher.run("explain", prepared.pixels, classes=self._explained)
                 else:
                     run = self._backend.batcher.run("classify", prepared.pixels)
-                return row | self._answer(await run)
+                outputs = await run
+                row |= self._answer(outputs)
+                if self._measured:
+                    async with self._measuring:
+                        top = int(outputs["logits"].argmax())
+                        row["measured"] = _row_of(await self._measurement.map(prepared.pixels, self._measured, top))
+                return row
         except (UnsupportedType, UnusableImage, UnfamiliarImage, InferenceFailed) as error:
             return {**row, **error.members, "error": error.problem}
         except ServiceError as error:
@@ -154,18 +189,26 @@ class BatchClassifier:
             answer["familiarity"] = self._backend.familiarity.of(outputs, least=self._least_familiarity)
         if self._choice:
             shown = choose(Maps.of(outputs), self._manifest, self._choice)
-            assert shown.receipt
-            answer["evidence"] = {
-                "label": shown.chosen.label,
-                "index": shown.chosen.index,
-                "grid": list(shown.values.shape),
-                "values": shown.values.ravel().tolist(),
-                "receipt": shown.receipt.model_dump(),
-            }
+            answer["evidence"] = _row_of(shown)
         return answer
 
 
-def _choice(evidence: str | bool | None) -> Choice | None:
-    if evidence is None or evidence is False:
+def _choice(method: Method, label: str | bool | None, **more: int) -> Choice | None:
+    """None where no such map is asked for; True is the top label."""
+    if label is None or label is False:
         return None
-    return Choice(method="evidence", label=None if evidence is True else str(evidence))
+    return Choice.model_validate({"method": method, "label": None if label is True else str(label), **more})
+
+
+def _row_of(shown: AttentionMap) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "label": shown.chosen.label,
+        "index": shown.chosen.index,
+        "grid": list(shown.values.shape),
+        "values": shown.values.ravel().tolist(),
+    }
+    if shown.spread is not None:
+        row["spread"] = shown.spread.ravel().tolist()
+    if shown.receipt:
+        row["receipt"] = shown.receipt.model_dump()
+    return row

@@ -14,7 +14,7 @@ BROKEN = jpeg()[:5000]
 
 @pytest.fixture(scope="module")
 def classify():
-    with BatchClassifier(DEMO_BUNDLE, top_k=3, evidence="star") as batch:
+    with BatchClassifier(DEMO_BUNDLE, top_k=3, evidence="star", measured=True, passes=16) as batch:
         yield batch
 
 
@@ -30,10 +30,12 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         assert row["embedding"] == embedded["embedding"]
         assert row["familiarity"] == result["familiarity"]
         assert row["evidence"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "receipt")}
+        drawn = client.get(f"{result['attention']}?method=measured&passes=16&format=json").json()
+        assert row["measured"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "spread")}
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {
-        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence")),
+        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence", "measured")),
         "error": {name: problem[name] for name in ("type", "title", "status", "detail")},
     }
 

@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from app.maps.choice import Method
+from app.maps.attention_map import Method
 from vit_serve_client.command import main
 from vit_serve_client.options import METHODS
 

@@ -12,6 +12,7 @@ from export.messages import BY_MAKE, FLAGS, VARIABLES
 from make_variables import HELP, SETTING
 
 OF_FIT = ("images", "method", "from-scratch")
+OF_JUDGE = ("images", "masks", "limit")
 STAND_IN = """#!/bin/sh
 echo "$PPID" "$VIT_BUNDLE" "$@"
 exec sleep 60
@@ -94,7 +95,7 @@ def test_every_variable_that_a_recipe_uses_is_in_the_help_of_its_target():
 
 @pytest.mark.parametrize("target", ["export", "fit"])
 def test_make_passes_its_variables_and_other_options(target):
-    names = [name for name in VARIABLES if (name in OF_FIT) <= (target == "fit")]
+    names = [name for name in VARIABLES if name not in (*OF_FIT, *OF_JUDGE)]
     if target == "fit":
         names = ["out", "image-size", *OF_FIT]
     given = {name.upper().replace("-", "_"): f"{name}-given" for name in names}
@@ -109,6 +110,12 @@ def test_make_passes_its_variables_and_other_options(target):
     assert words[-2:] == ["--set", "heads=6"]
     off = made(target, *others, *(f"{flag.upper()}=no" for flag in flags)).stdout
     assert not {f"--{flag}" for flag in flags} & set(off.split())
+
+
+def test_make_judges_a_bundle_with_all_that_is_given():
+    (line,) = made("judge", "BUNDLE=my a", *(f"{name.upper()}={name}-given" for name in OF_JUDGE)).stdout.splitlines()
+    command = f'{BY_MAKE}=yes .venv/bin/python -m export judge "my a" --images "images-given" --masks "masks-given"'
+    assert line == f"{command} --limit limit-given"
 
 
 @pytest.mark.parametrize(
