@@ -12,7 +12,7 @@ BUNDLE ?= $(or $(VIT_BUNDLE),app/demo)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:  # of an environment that is half installed
-TARGETS := help serve setup export fit test test-page test-deploy quick lint check format batch bench bench-servers faults catalogue fuzz wire schema \
+TARGETS := help serve setup export fit judge test test-page test-deploy quick lint check format batch bench bench-servers faults catalogue fuzz wire schema \
 	overload rolling soak parity study real image lock demo
 .PHONY: $(TARGETS) compiled
 
@@ -53,6 +53,7 @@ $(call asks,export,REPLACE CALIBRATE)
 $(call asks,fit,REPLACE)
 $(call needs,export,CHECKPOINT OUT)
 $(call needs,fit,IMAGES OUT $(if $(filter-out probe finetune,$(METHOD)),,CHECKPOINT))
+$(call needs,judge,IMAGES)
 EXPORT = $(if $(LABELS),--labels "$(LABELS)") $(if $(PROMPT),--prompt "$(PROMPT)") $(if $(PRECISION),--precision $(PRECISION)) \
 	$(if $(IMAGE_SIZE),--image-size $(IMAGE_SIZE)) $(if $(PICTURES),--pictures "$(PICTURES)") $(if $(filter yes,$(CALIBRATE)),--calibrate) \
 	$(if $(filter yes,$(REPLACE)),--replace) $(OPTIONS)
@@ -63,6 +64,9 @@ export: $(VENV)/.export  ## CHECKPOINT=file OUT=bundles/name [LABELS=file] [PROM
 
 fit: $(VENV)/.export  ## CHECKPOINT=file IMAGES=folder OUT=file.safetensors [METHOD=finetune] [FROM_SCRATCH=S/16] [IMAGE_SIZE=N] [OPTIONS="--recipe epochs=5"] [REPLACE=yes]: learn the labels of your own images
 	BY_MAKE=yes $(BIN)/python -m export fit $(if $(CHECKPOINT),"$(CHECKPOINT)") --images "$(IMAGES)" --out "$(OUT)" $(strip $(FIT))
+
+judge: $(VENV)/.export  ## [BUNDLE=folder] IMAGES=folder [MASKS=folder] [LIMIT=40]: measure which map to believe on your own images
+	BY_MAKE=yes $(BIN)/python -m export judge "$(BUNDLE)" --images "$(IMAGES)" $(if $(MASKS),--masks "$(MASKS)") $(if $(LIMIT),--limit $(LIMIT))
 
 lint: $(VENV)/.dev  ## run ruff
 	$(BIN)/ruff check .

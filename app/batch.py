@@ -24,8 +24,13 @@ from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS, Outputs
 from app.inference.scoring import TOP_K, Scoring
 from app.inference.tokens import Which, arranged, array_for
-from app.maps.choice import AttentionMap, Choice, check_choice, choose, classes_for
+from app.maps.attention_map import AttentionMap, Method
+from app.maps.choice import Choice, check_choice, choose, classes_for
 from app.maps.direction import NO_VECTORS, asked_for, check_directions, products
+from app.maps.labels import index_of
+from app.maps.measured import PASSES
+from app.maps.measurement import Measurement
+from app.maps.occlusion import MAX_IN_WORK, Occlusion
 from app.maps.record import Maps
 from app.settings import Settings
 
@@ -51,24 +56,28 @@ class BatchClassifier:
         *,
         top_k: int = TOP_K,
         evidence: str | bool | None = None,
+        measured: str | bool | None = None,
+        passes: int = PASSES,
         vectors: npt.ArrayLike | None = None,
         tokens: Which | None = None,
         layer: int | None = None,
     ) -> None:
         """`evidence` adds the evidence map of a label, by its name or index, or with True of each image's top label.
+        `measured` adds the measured map in the same way, from so many `passes` of the model over each image.
         `vectors` (n, features) adds evidence for the inner product of the embedding with each, such as the unit
         embedding of another image. `tokens` adds those of the patches, or all, after the final norm or after block
         `layer`, from 1.
 
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
-        for evidence and tokens that this model does not have, ValueError for vectors of another length.
+        for maps and tokens that this model does not have, ValueError for vectors of another length, and for other
+        `passes` than GET /attention takes.
         """
         settings = Settings(bundle=Path(bundle))
         self._top_k = top_k
         self._least_familiarity = settings.least_familiarity if settings.unfamiliar == "refuse" else 0.0
         self._backend = Backend(settings=settings)
         try:
-            self._backend.model()
+            model = self._backend.model()
             manifest = self._manifest = self._backend.bundle.manifest
             self._scoring = Scoring.of(manifest)
             self._which = tokens
@@ -79,14 +88,26 @@ class BatchClassifier:
                 check_directions(manifest)
                 if self._vectors.shape[1:] != (manifest.features,):
                     raise ValueError(f"vectors have to be rows of {manifest.features} numbers")
-            self._choice = _choice(evidence)
+            self._choice, self._measured = _choice("evidence", evidence), _choice("measured", measured, passes=passes)
+            for choice in filter(None, (self._choice, self._measured)):
+                check_choice(choice, manifest)
             if self._choice:
-                check_choice(self._choice, manifest)
                 likely = [MOST_LIKELY_CLASS] * manifest.explains["classes"][0]
                 self._explained = classes_for(self._choice, manifest.labels, likely)
+            if self._measured and self._measured.label is not None:
+                index_of(self._measured.label, manifest.labels, ())
+            occlusion = Occlusion(
+                patch=manifest.tokens.patch,
+                batcher=self._backend.batcher,
+                model=model,
+                cpu_pool=None,
+                lifecycle=self._backend.lifecycle,
+            )
+            self._measurement = Measurement(occlusion=occlusion, manifest=manifest, scoring=self._scoring)
         except BaseException:
             self._backend.stop()
             raise
+        self._measuring = asyncio.Semaphore(MAX_IN_WORK)
         self._in_work = asyncio.Semaphore(settings.max_images_in_progress)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="batch", daemon=True)
@@ -105,6 +126,7 @@ class BatchClassifier:
         - `evidence`, if it was asked for: label, index, grid (rows, columns), values (row by row) and receipt
         - `vectors`, if they were given: of each the values (rows, columns) and a receipt, which adds up to the product
         - `tokens`, if they were asked for: float32 (rows, columns, features) of the patches, or (tokens, features)
+        - `measured`, if it was asked for: the same with `spread`, the standard error of each value, for the receipt
 
         Raises BatchFailed when the fault is none of an image's, and TypeError for what is neither bytes nor None.
         """
@@ -161,6 +183,8 @@ class BatchClassifier:
             row["vectors"] = None
         if self._which:
             row["tokens"] = None
+        if self._measured:
+            row["measured"] = None
         try:
             if image is None:
                 raise UnusableImage("The image is missing.")
@@ -174,7 +198,13 @@ class BatchClassifier:
                     shown += products(Maps.of(outputs), self._manifest, OF_VECTORS, asked.vectors)
                 if self._choice:
                     outputs |= await run("explain", classes=self._explained)
-                return row | self._answer(outputs or await run("classify"), shown)
+                outputs = outputs or await run("classify")
+                row |= self._answer(outputs, shown)
+                if self._measured:
+                    async with self._measuring:
+                        top = int(outputs["logits"].argmax())
+                        row["measured"] = _row_of(await self._measurement.map(prepared.pixels, self._measured, top))
+                return row
         except (UnsupportedType, UnusableImage, UnfamiliarImage, InferenceFailed) as error:
             return {**row, **error.members, "error": error.problem}
         except ServiceError as error:
@@ -189,14 +219,7 @@ class BatchClassifier:
             answer["familiarity"] = self._backend.familiarity.of(outputs, least=self._least_familiarity)
         if self._choice:
             shown = choose(Maps.of(outputs), self._manifest, self._choice)
-            assert shown.receipt
-            answer["evidence"] = {
-                "label": shown.chosen.label,
-                "index": shown.chosen.index,
-                "grid": list(shown.values.shape),
-                "values": shown.values.ravel().tolist(),
-                "receipt": shown.receipt.model_dump(exclude_none=True),
-            }
+            answer["evidence"] = _row_of(shown)
         if self._asked:
             answer["vectors"] = [
                 {"values": one.values, "receipt": one.receipt.model_dump(exclude_none=True)}
@@ -208,7 +231,22 @@ class BatchClassifier:
         return answer
 
 
-def _choice(evidence: str | bool | None) -> Choice | None:
-    if evidence is None or evidence is False:
+def _choice(method: Method, label: str | bool | None, **more: int) -> Choice | None:
+    """None where no such map is asked for; True is the top label."""
+    if label is None or label is False:
         return None
-    return Choice(method="evidence", label=None if evidence is True else str(evidence))
+    return Choice.model_validate({"method": method, "label": None if label is True else str(label), **more})
+
+
+def _row_of(shown: AttentionMap) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "label": shown.chosen.label,
+        "index": shown.chosen.index,
+        "grid": list(shown.values.shape),
+        "values": shown.values.ravel().tolist(),
+    }
+    if shown.spread is not None:
+        row["spread"] = shown.spread.ravel().tolist()
+    if shown.receipt:
+        row["receipt"] = shown.receipt.model_dump(exclude_none=True)
+    return row

@@ -34,6 +34,8 @@ from app.http.problems import install_handlers
 from app.inference.scoring import Scoring
 from app.machine import IMAGES_NICENESS, allowed_cores, yield_by
 from app.maps.explainer import Explainer
+from app.maps.judgement import read_judgement
+from app.maps.measurement import Measurement
 from app.maps.occlusion import Occlusion
 from app.maps.record import RecordFormat
 from app.settings import VERSION, Settings
@@ -143,22 +145,21 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
     classifier = Classifier(
         preprocessor=backend.preprocessor, batcher=backend.batcher, familiarity=backend.familiarity, explainer=explainer
     )
+    occlusion = Occlusion(
+        patch=manifest.tokens.patch, batcher=backend.batcher, model=model, cpu_pool=cpu_pool, lifecycle=lifecycle
+    )
     app.state.services = Services(
         settings=settings,
         lifecycle=lifecycle,
         admission=admission,
         bundle=bundle,
+        judged=read_judgement(bundle),
         model=model,
         classifier=classifier,
         scoring=scoring,
-        occlusion=Occlusion(
-            patch=manifest.tokens.patch,
-            batcher=backend.batcher,
-            model=model,
-            cpu_pool=cpu_pool,
-            lifecycle=lifecycle,
-        ),
+        occlusion=occlusion,
         explainer=explainer,
+        measurement=Measurement(occlusion=occlusion, manifest=manifest, scoring=scoring, explainer=explainer),
         metrics=metrics,
         drawings=Drawings(pool=cpu_pool, max_in_work=MAX_DRAWINGS),
     )

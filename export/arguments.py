@@ -18,6 +18,10 @@ class Parser(argparse.ArgumentParser):
         """End with the message alone: the usage would fill the screen."""
         self.exit(2, f"{worded(message)}. --help lists every option.\n")
 
+
+class FactsParser(Parser):
+    """Of a command that takes --set."""
+
     def format_help(self) -> str:
         return f"{super().format_help()}\nfacts for --set, with examples or all values:\n{by_hand.text()}\n"
 
@@ -40,6 +44,13 @@ def image_size(text: str) -> str:
 def layers(text: str) -> tuple[int, ...]:
     """The numbers of "4,8,12", each once. Raises ValueError."""
     return tuple(sorted({int(number) for number in text.split(",")}))
+
+
+def count(text: str) -> int:
+    """Of images; at least two, as of one nothing is certain. Raises ValueError."""
+    if (number := int(text)) < 2:
+        raise ValueError
+    return number
 
 
 def assignment(text: str) -> tuple[str, str]:

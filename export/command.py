@@ -1,6 +1,7 @@
 """The command `python -m export`, which turns a checkpoint into a checked bundle: its options and its messages.
 
-`python -m export inspect` shows what a checkpoint is, and `python -m export fit` learns one from a person's images.
+`python -m export inspect` shows what a checkpoint is, `python -m export fit` learns one from a person's images, and
+`python -m export judge` says which map of a bundle to believe.
 """
 
 import argparse
@@ -9,9 +10,10 @@ import os
 from pathlib import Path
 from shlex import quote
 
-from export.arguments import CHECKPOINT, PRECISIONS, Parser, add_set, image_size, layers
+from export.arguments import CHECKPOINT, PRECISIONS, FactsParser, add_set, image_size, layers
 from export.crop import about_crop
 from export.fit.command import fit, fit_parser
+from export.judge.command import judge, judge_parser
 from export.messages import stop, tell
 from export.refusals import check_export, check_inspect
 from model.checkpoints.checkpoint import CheckpointError, Description
@@ -24,6 +26,8 @@ def main(arguments: list[str]) -> None:
         inspect(_inspect_parser().parse_args(arguments[1:]))
     elif arguments[:1] == ["fit"]:
         fit(fit_parser().parse_args(arguments[1:]))
+    elif arguments[:1] == ["judge"]:
+        judge(judge_parser().parse_args(arguments[1:]))
     else:
         export(_parser().parse_args(arguments))
 
@@ -124,7 +128,7 @@ def _labels(description: Description) -> str:
 
 
 def _inspect_parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = FactsParser(
         prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
     )
     parser.add_argument("checkpoint", help=CHECKPOINT)
@@ -133,12 +137,12 @@ def _inspect_parser() -> argparse.ArgumentParser:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+    parser = FactsParser(
         prog="python -m export",
         description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
         "are checked against PyTorch; if they differ, nothing is written.",
         epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is. `python -m export fit CHECKPOINT` "
-        "learns the labels of your own images.",
+        "learns the labels of your own images. `python -m export judge BUNDLE` says which map to believe on them.",
     )
     parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
     _add_facts(parser)

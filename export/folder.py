@@ -23,7 +23,7 @@ from export.images import Images
 from export.masks import about_masks
 from export.messages import warn
 from export.parts import folders_in, parts_of
-from export.place import check_pictures
+from export.place import check_folder
 from export.walk import SUFFIXES, read_file, walk
 from model.checkpoints.checkpoint import Checkpoint, first_few
 from model.progress import track
@@ -45,7 +45,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     which, and why images have no labels.
     Raises ValueError when images are too few, or some folders are labels and others are not.
     """
-    check_pictures(folder)
+    check_folder(folder, "--pictures")
     folder = _part(folder, checkpoint)
     found, repeated, unread = walk(folder)
     files = [file for file in found if file.suffix.lower() in SUFFIXES]

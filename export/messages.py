@@ -10,6 +10,7 @@ FLAGS = ("replace", "calibrate")
 VARIABLES = (
     *("checkpoint", "out", "labels", "prompt", "precision", "image-size", "pictures"),
     *("images", "method", "from-scratch"),
+    *("masks", "limit"),
 )
 # Of names from a stranger's file: what moves the cursor, changes colours, or turns the direction of text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")

@@ -44,10 +44,19 @@ def check_labelled_images(images: Path) -> None:
         raise ValueError(f"--images {images}: this {what}")
 
 
-def check_pictures(folder: Path) -> None:
-    """Raises ValueError unless `folder` is one."""
+def check_folder(folder: Path, option: str) -> None:
+    """Raises ValueError unless `folder`, the value of `option`, is one."""
     if not folder.is_dir():
-        raise ValueError(f"--pictures {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
+        raise ValueError(f"{option} {folder}: this {'is not a folder' if folder.exists() else 'does not exist'}")
+
+
+def check_bundle(folder: Path) -> None:
+    """Raises ValueError or OSError unless `folder` is a bundle, into which and beside which files can be written."""
+    if not (folder / MANIFEST).is_file():
+        raise ValueError(f"{folder} {'is not a bundle' if folder.exists() else 'does not exist'}: give its folder")
+    for place in (folder, folder.resolve().parent):
+        if not os.access(place, os.W_OK | os.X_OK):
+            raise PermissionError(f"{place} may not be written to")
 
 
 def _check_parent(out: Path) -> None:

@@ -7,7 +7,13 @@ from functools import partial
 from pathlib import Path
 
 from export.arguments import FROM_SCRATCH
-from export.place import check_bundle_place, check_file_place, check_labelled_images, check_pictures
+from export.place import (
+    check_bundle,
+    check_bundle_place,
+    check_file_place,
+    check_folder,
+    check_labelled_images,
+)
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.files import weights_files
 from model.checkpoints.hub import SCHEME
@@ -44,6 +50,14 @@ def check_fit(options: argparse.Namespace) -> None:
         partial(check_labelled_images, options.images),
         partial(check_file_place, options.out, options.images, replace=options.replace),
         partial(_check_checkpoint, options.checkpoint),
+    )
+
+
+def check_judge(options: argparse.Namespace) -> None:
+    _check(
+        partial(check_bundle, options.bundle),
+        partial(check_folder, options.images, "--images"),
+        *([partial(check_folder, options.masks, "--masks")] if options.masks else ()),
     )
 
 
@@ -90,7 +104,7 @@ def _check_labels(labels: str | None) -> None:
 
 def _check_images(options: argparse.Namespace) -> None:
     if options.pictures:
-        check_pictures(options.pictures)
+        check_folder(options.pictures, "--pictures")
     elif options.calibrate:
         raise ValueError("--calibrate needs labelled images: --pictures FOLDER, and in it a folder for each label")
     if options.calibrate and options.labels is None and dict(options.set).get("num_classes") == "0":

@@ -22,9 +22,12 @@ from app.inference.engine import Outputs
 from app.inference.model import Model
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
-from app.maps.choice import Choice, classes_for
+from app.maps.attention_map import AttentionMap
+from app.maps.choice import Choice, choose, classes_for
 from app.maps.direction import Asked
 from app.maps.explainer import Explainer
+from app.maps.judgement import Judgement
+from app.maps.measurement import Measurement
 from app.maps.occlusion import Fill, Occlusion
 from app.maps.record import KeptImage, Maps
 from app.settings import Settings
@@ -41,11 +44,13 @@ class Services:
     lifecycle: Lifecycle
     admission: Admission
     bundle: Bundle
+    judged: Judgement | None
     model: Model
     classifier: Classifier
     scoring: Scoring
     occlusion: Occlusion
     explainer: Explainer
+    measurement: Measurement
     metrics: Metrics
     drawings: Drawings
 
@@ -87,6 +92,19 @@ class Services:
         except TimeoutError:
             raise DeadlineExceeded from None
 
+    async def map(self, id: str, kept: KeptImage, request: Request, choice: Choice) -> AttentionMap:
+        """The map of a kept image. Raises what `maps`, `choose` and `Measurement` raise."""
+        if choice.method == "measured":
+            return await self.measured(kept.image, choice, kept.classes[0], request, id=id)
+        return choose(await self.maps(id, kept, request, choice), self.bundle.manifest, choice)
+
+    async def measured(
+        self, image: PreprocessedImage, choice: Choice, top: int, request: Request, *, id: str | None = None
+    ) -> AttentionMap:
+        """The map that `Measurement` makes until the request's deadline. Raises what that raises."""
+        deadline = RequestState.of(request.scope).deadline
+        return await self.measurement.map(image.pixels, choice, top, id=id, deadline=deadline)
+
     async def occluded(
         self,
         image: PreprocessedImage,
@@ -100,7 +118,8 @@ class Services:
         them until the request's deadline. Raises what that raises.
         """
         deadline = RequestState.of(request.scope).deadline
-        return await self.occlusion.run(image.pixels, covered, read, fill=fill, deadline=deadline)
+        fills = (fill,) * len(covered)
+        return await self.occlusion.run(image.pixels, covered, read, fills=fills, deadline=deadline)
 
 
 def services_of(request: Request) -> Services:

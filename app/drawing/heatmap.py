@@ -48,17 +48,24 @@ class Style(BaseModel):
     fade: Annotated[bool, Field(description="Let the image show through the more, the weaker the map")] = True
 
 
-def draw(values: npt.NDArray[np.float32], image: PreprocessedImage, style: Style, limits: Limits) -> bytes:
+def draw(
+    values: npt.NDArray[np.float32],
+    image: PreprocessedImage,
+    style: Style,
+    limits: Limits,
+    spread: npt.NDArray[np.float32] | None = None,
+) -> bytes:
     """PNG of the map (rows, columns), with the first colour at the lower limit and the last at the upper one.
 
     With overlay the map is blended over the image, which is pale under a map that fades, and else grey under a signed
-    one, whose colours mean for and against. Without overlay the colours stand alone, and what the network did not see
-    is transparent.
+    one, whose colours mean for and against. A map that fades is gone where its numbers are within their `spread` (rows,
+    columns). Without overlay the colours stand alone, and what the network did not see is transparent.
     """
     thumbnail = _thumbnail(image)
     place = _place(image, thumbnail.size)
     left, top, right, bottom = place
-    unit = _enlarge(values, (right - left, bottom - top), style, limits)
+    size = (right - left, bottom - top)
+    unit = _enlarge(limits.unit(values), size, style)
     colors = paint(unit, colormap(style, limits))
     if style.overlay:
         canvas = thumbnail.convert("RGB")
@@ -68,6 +75,8 @@ def draw(values: npt.NDArray[np.float32], image: PreprocessedImage, style: Style
             canvas = Image.blend(grey, canvas, 1 - paling * style.alpha if style.fade else 0)
         if style.fade:
             strength = np.abs(2 * unit - 1) if limits.signed else unit
+            if spread is not None:
+                strength = strength * _enlarge((np.abs(values) > spread).astype(np.float32), size, style)
             opacity = Image.fromarray(np.rint(255 * style.alpha * strength).astype(np.uint8))
             lit = Image.composite(colors, canvas.crop(place), opacity)
         else:
@@ -89,7 +98,7 @@ def draw(values: npt.NDArray[np.float32], image: PreprocessedImage, style: Style
 
 def colorize(values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits) -> Image.Image:
     """A map alone as RGB, `size` (width, height). The number of a patch is at the patch's centre."""
-    return paint(_enlarge(values, size, style, limits), colormap(style, limits))
+    return paint(_enlarge(limits.unit(values), size, style), colormap(style, limits))
 
 
 def _thumbnail(image: PreprocessedImage) -> Image.Image:
@@ -100,13 +109,11 @@ def _thumbnail(image: PreprocessedImage) -> Image.Image:
     return thumbnail
 
 
-def _enlarge(
-    values: npt.NDArray[np.float32], size: tuple[int, int], style: Style, limits: Limits
-) -> npt.NDArray[np.float32]:
-    """The numbers of a map from 0 to 1 between its limits, `size` (width, height), as an array (height, width)."""
-    smooth = Image.fromarray(limits.unit(values)).resize(size, RESAMPLING[style.interpolation])
-    unit: npt.NDArray[np.float32] = np.asarray(smooth).clip(0, 1)  # bicubic overshoots
-    return unit
+def _enlarge(unit: npt.NDArray[np.float32], size: tuple[int, int], style: Style) -> npt.NDArray[np.float32]:
+    """Numbers from 0 to 1 (rows, columns), `size` (width, height), as an array (height, width)."""
+    smooth = Image.fromarray(unit).resize(size, RESAMPLING[style.interpolation])
+    enlarged: npt.NDArray[np.float32] = np.asarray(smooth).clip(0, 1)  # bicubic overshoots
+    return enlarged
 
 
 def colormap(style: Style, limits: Limits) -> Colormap:

@@ -1,22 +1,19 @@
 """Chooses one map from what a forward pass left: a method, a layer, a head, a label. Draws nothing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import SkipJsonSchema
 
 from app.bundle import Manifest, Prefix
 from app.errors import InvalidParameter, NoClasses
+from app.maps.attention_map import AttentionMap, Chosen, Comparison, Method, Receipt
 from app.maps.labels import find_class, index_of
+from app.maps.measured import LEAST_PASSES, MOST_PASSES, PASSES
 from app.maps.record import Maps
 
-Method = Literal["class_token", "rollout", "evidence", "positive_evidence"]
-Layer = int | Literal["mean", "all", "sum"]
-Head = int | Literal["mean", "max", "min", "sum"]
 ROWS = {  # by what the head reads
     "cls": "class token's row",
     "cls_mean": "class token's row",
@@ -37,14 +34,16 @@ class Choice(BaseModel):
         Field(
             description="`class_token`: attention in one layer; `rollout`: attention through all layers; "
             "`evidence`: what each patch adds to the logit of a label; "
-            "`positive_evidence`: the same without what it takes away in any layer, times rollout"
+            "`positive_evidence`: the same without what it takes away in any layer, times rollout; "
+            "`measured`: by how much each patch raises the log-odds of a label, from `passes` runs of the model. "
+            "All but the last cost the same"
         ),
     ] = "class_token"
     layer: Annotated[
         str | None,
         Field(
             description="Layer index (negative counts from the end) or `mean`; for evidence also `sum`. "
-            "Default: the last layer; for evidence, `sum`. No effect on rollout"
+            "Default: the last layer; for evidence, `sum`. No effect on rollout and measured"
         ),
     ] = None
     head: Annotated[str, Field(description="Head index, `mean`, `max` or `min`. Only class_token has single heads")] = (
@@ -52,81 +51,42 @@ class Choice(BaseModel):
     )
     label: Annotated[
         str | None,
-        Field(description="For evidence: any label (index or name). Default: the top label"),
+        Field(description="For evidence and measured: any label (index or name). Default: the top label"),
     ] = None
     against: Annotated[
         str | None,
         Field(
-            description="For evidence: a second label, any other, to subtract. With `like`: the id of an image, "
-            "`nothing`, or `mean` of the images that the bundle knows, which is the default where it knows some"
+            description="For evidence and measured: a second label, any other, to subtract. With `like`: the id of an "
+            "image, `nothing`, or `mean` of the images that the bundle knows, which is the default where it knows some"
         ),
     ] = None
     like: Annotated[
         str | None,
         Field(description="For evidence: the id of another image, in place of a label: what makes this one like it"),
     ] = None
+    passes: Annotated[
+        int,
+        Field(
+            ge=LEAST_PASSES,
+            le=MOST_PASSES,
+            multiple_of=4,  # a mask and its complement under each fill
+            description="For measured: runs of the model, of which the first ones are those of a smaller number",
+        ),
+    ] = PASSES
 
     @property
     def of_label(self) -> bool:
         """Whether the map is of one label. Attention is the same for every label."""
-        return self.method in ("evidence", "positive_evidence")
+        return self.method in ("evidence", "positive_evidence", "measured")
 
     def without(self, *followed: Literal["label", "against"]) -> Self:
         """The choice of a map, where these name the logit that is followed: attention has no label."""
         return self if self.of_label else self.model_copy(update=dict.fromkeys(followed))
 
 
-class Chosen(BaseModel):
-    """The map that a choice led to: defaults filled in, labels by name."""
-
-    model_config = ConfigDict(frozen=True)
-
-    method: Method
-    layer: Layer
-    head: Head
-    label: str | None = None  # of evidence, positive or not
-    index: int | None = None  # of the label, whose name others may have too
-    like: str | None = None  # of evidence for another image: its id
-    against: str | None = None  # of the same: the label or the image that was subtracted
-    recipe: str  # how the numbers were made, in words
-
-
-Whole = float | SkipJsonSchema[None]
-
-
-class Receipt(BaseModel):
-    """A logit or the difference of two, or a `cosine` with another image or the difference of two, or the `product`
-    with a vector, as a sum of `patches` to `rounding`, over all layers.
-    """
-
-    patches: float
-    prefix: float  # the tokens before the patches
-    mlps: float
-    constants: float
-    rounding: float  # what is left: of the arithmetic, and in int8 of what attention's projection reads
-    logit: Whole = None
-    cosine: Whole = None
-    product: Whole = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class AttentionMap:
-    """Raw numbers of one map, and how they were made."""
-
-    chosen: Chosen
-    values: npt.NDArray[np.float32]  # (rows, columns) of the patch grid, unscaled
-    siblings: npt.NDArray[np.float32]  # (..., patches): the maps that a shared scale compares it with
-    masses: dict[Prefix, float]  # of the tokens before the patches
-    receipt: Receipt | None  # of evidence; its positive parts add up to no logit
-
-    @property
-    def signed(self) -> bool:
-        """Evidence speaks for or against a label; attention is a share."""
-        return self.chosen.method == "evidence"
-
-
 def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
-    """The map asked for. Raises InvalidParameter for a layer, head or label that does not exist.
+    """The map asked for, of any method but measured. Raises InvalidParameter for a layer, head or label that does not
+    exist.
 
     class_token: the row of the class token, or the row that replaces it in a model that pools otherwise; heads reduced.
     rollout: Abnar & Zuidema 2020 (arXiv 2005.00928), the row of the product over layers of (mean over heads + I) / 2.
@@ -146,9 +106,10 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         recipe = f"{whose} in the product over all layers of (mean over heads + identity) / 2"
         chosen = Chosen(method="rollout", layer="all", head="mean", recipe=recipe)
         return _map(maps.rollout, maps.rollout, manifest, chosen)
-    heads, of_layer = _one_of(maps.attention, layer, axis="layer")
-    row, of_head = _one_of(heads, head, axis="head")
-    recipe = f"{whose} after softmax, {of_layer}, {of_head}"
+    # Heads of two layers have nothing in common but their number, so those of each layer are reduced first.
+    layers, of_head = _one_of(maps.attention.swapaxes(0, 1), head, axis="head")
+    row, of_layer = _one_of(layers, layer, axis="layer")
+    recipe = f"{whose} after softmax, {of_head}, {of_layer}"
     return _map(row, maps.attention, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
 
 
@@ -156,14 +117,15 @@ def check_choice(choice: Choice, manifest: Manifest) -> None:
     """Raises InvalidParameter and NoClasses for what no image of this model has."""
     _head(choice.head, manifest.heads)
     if choice.like is not None:
-        if not choice.of_label or choice.label is not None:
+        if choice.method not in ("evidence", "positive_evidence") or choice.label is not None:
             raise InvalidParameter("like needs method=evidence or positive_evidence, and takes the place of label.")
     elif choice.of_label:
         if not manifest.labels:
             raise NoClasses
     elif choice.label is not None or choice.against is not None:
         raise InvalidParameter(
-            "label and against need method=evidence or positive_evidence: attention is the same for every label."
+            "label and against need method=evidence, positive_evidence or measured: attention is the same for every "
+            "label."
         )
     if not (choice.of_label and choice.layer == "sum"):
         _layer(choice.layer, manifest.layers)
@@ -200,8 +162,20 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         recipe += f" minus that to the logit of {against}"
         siblings = tokens
     named: dict[str, Any] = {"label": label, "index": index, "against": against}
+    comparison = None
+    if against is None and manifest.score == "softmax" and len(maps.classes) > 1:
+        comparison = _comparison(maps, manifest, k)
     return evidence_map(
-        tokens, rest, logit, manifest, choice, recipe=recipe, siblings=siblings, rollout=maps.rollout, **named
+        tokens,
+        rest,
+        logit,
+        manifest,
+        choice,
+        recipe=recipe,
+        siblings=siblings,
+        rollout=maps.rollout,
+        comparison=comparison,
+        **named,
     )
 
 
@@ -216,6 +190,7 @@ def evidence_map(
     siblings: npt.NDArray[np.float32],
     rollout: npt.NDArray[np.float32],
     kind: str = "logit",
+    comparison: Comparison | None = None,
     **named: Any,
 ) -> AttentionMap:
     """The map of evidence (layers, tokens), of which `rest` (2,) is what the MLPs and constants add to the `whole`: a
@@ -234,7 +209,18 @@ def evidence_map(
     recipe += f", through the heads' values, {of_layer}"
     siblings = np.concatenate([siblings, siblings.sum(axis=-2, keepdims=True)], axis=-2)
     chosen = Chosen(method=choice.method, layer=layer, head="sum", recipe=recipe, **named)
-    return _map(row, siblings, manifest, chosen, receipt=receipt)
+    if receipt is None:
+        comparison = None
+    return _map(row, siblings, manifest, chosen, receipt=receipt, comparison=comparison)
+
+
+def _comparison(maps: Maps, manifest: Manifest, k: int) -> Comparison:
+    """Of class `k` of the explained ones with the most likely other one."""
+    other = max(set(range(len(maps.classes))) - {k}, key=lambda i: float(maps.logits[maps.classes[i]]))
+    tokens, rest = (part[k] - part[other] for part in (maps.evidence, maps.evidence_rest))
+    logit = float(maps.logits[maps.classes[k]]) - float(maps.logits[maps.classes[other]])
+    receipt = _receipt(tokens, rest, logit, "logit", prefix=len(manifest.tokens.prefix))
+    return Comparison(against=manifest.labels[maps.classes[other]], receipt=receipt)
 
 
 def _receipt(
@@ -256,6 +242,7 @@ def _map(
     chosen: Chosen,
     *,
     receipt: Receipt | None = None,
+    comparison: Comparison | None = None,
 ) -> AttentionMap:
     """Separate the patches from the tokens before them, which have no place in the image."""
     prefix = manifest.tokens.prefix
@@ -268,6 +255,7 @@ def _map(
         siblings=siblings[..., len(prefix) :],
         masses=masses,
         receipt=receipt,
+        comparison=comparison,
     )
 
 

@@ -1,7 +1,7 @@
 """Evidence for a direction of the space of embeddings: for another image, or for any vector."""
 
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -9,7 +9,8 @@ import numpy.typing as npt
 from app.bundle import Manifest
 from app.errors import InvalidParameter
 from app.inference.engine import DIRECTION
-from app.maps.choice import AttentionMap, Choice, evidence_map
+from app.maps.attention_map import AttentionMap
+from app.maps.choice import Choice, evidence_map
 from app.maps.record import Maps
 
 MEAN, NOTHING = "mean", "nothing"  # what may stand in place of an image's id that is subtracted
@@ -89,7 +90,7 @@ def _of_vector(
 ) -> AttentionMap:
     tokens, rest = maps.evidence[place] / np.float32(length), maps.evidence_rest[place] / np.float32(length)
     whole = float(maps.embedding.astype(np.float64) @ vector) / length
-    named = {"like": choice.like, "against": choice.against} if kind == "cosine" else {}
+    named: dict[str, Any] = {"like": choice.like, "against": choice.against} if kind == "cosine" else {}
     return evidence_map(
         tokens, rest, whole, manifest, choice, recipe=recipe, siblings=tokens, rollout=maps.rollout, kind=kind, **named
     )

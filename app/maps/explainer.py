@@ -130,6 +130,14 @@ class Explainer:
             answered()
         return outputs
 
+    async def keep_passes(self, id: str, logits: npt.NDArray[np.float32]) -> None:
+        """Keep the answers (passes, classes) to a kept image under the first masks of its grid."""
+        await self.store.keep(_passes_key(id), self.records.pack_passes(logits))
+
+    async def passes(self, id: str) -> npt.NDArray[np.float32] | None:
+        """What `keep_passes` has kept. Raises StoreUnavailable."""
+        return await self._read(_passes_key(id), self.records.unpack_passes)
+
     async def finish(self) -> None:
         """Wait for the runs of callers whose deadline has passed."""
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -158,3 +166,7 @@ class Explainer:
         if not task.cancelled():
             del self._running[key]
             task.exception()  # so that asyncio does not report it
+
+
+def _passes_key(id: str) -> str:
+    return f"{id}/passes"

@@ -32,12 +32,13 @@ class FaithfulnessCurve(BaseModel):
     gain: float  # how much better than random_area: below it for deletion, above it for insertion
 
     @classmethod
-    def of(cls, fractions: Numbers, *, scores: Numbers, random: Numbers, better: Literal[-1, 1]) -> Self:
-        """The curve of `fractions` and `scores` (points,), and `random` scores (orders, points). An area, by
-        trapezoids, is the mean score along the way; `better` is its direction.
+    def of(
+        cls, fractions: Numbers, *, scores: Numbers, random: Numbers, areas: list[float], better: Literal[-1, 1]
+    ) -> Self:
+        """The curve of `fractions` and `scores` (points,), and `random` scores (orders, points). `areas` are of the
+        scores and then of each random order; `better` is the direction of an area.
         """
-        area = float(np.trapezoid(scores, fractions))
-        random_areas = [float(np.trapezoid(of_order, fractions)) for of_order in random]
+        area, *random_areas = areas
         random_area = sum(random_areas) / len(random_areas)
         return cls(
             fractions=fractions.tolist(),
@@ -73,14 +74,43 @@ class Faithfulness:
         distinct, image_of = np.unique(covered.reshape(-1, patches), axis=0, return_inverse=True)
         return cls(covered=distinct, counts=counts, image_of=image_of.reshape(len(orders), len(counts)))
 
+    @property
+    def fractions(self) -> Numbers:
+        """Of the patches (points,), from 0 to 1, that are covered."""
+        return np.asarray(self.counts / self.counts[-1], np.float64)
+
+    def areas(self, scores: Numbers) -> Numbers:
+        """(orders,), from the label's scores (images,): deletion, insertion, and the random orders, whose deletion and
+        insertion are the same. An area, by trapezoids, is the mean score along the way.
+        """
+        return np.asarray(np.trapezoid(scores[self.image_of], self.fractions, axis=1), np.float64)
+
     def curves(self, scores: Numbers) -> tuple[FaithfulnessCurve, FaithfulnessCurve]:
         """Deletion and insertion, from the label's scores (images,)."""
-        of_orders = scores[self.image_of]
-        covered = self.counts / self.counts[-1]
+        covered, of_orders = self.fractions, scores[self.image_of]
         curve, random = FaithfulnessCurve.of, of_orders[2:]
-        deletion = curve(covered, scores=of_orders[0], random=random, better=-1)
-        insertion = curve(1 - covered[::-1], scores=of_orders[1, ::-1], random=random[:, ::-1], better=1)
-        return deletion, insertion
+        deletion, insertion, *others = self.areas(scores).tolist()
+        return (
+            curve(covered, scores=of_orders[0], random=random, areas=[deletion, *others], better=-1),
+            curve(
+                1 - covered[::-1],
+                scores=of_orders[1, ::-1],
+                random=random[:, ::-1],
+                areas=[insertion, *others],
+                better=1,
+            ),
+        )
+
+
+def chance(random_orders: int) -> float:
+    """How often a random map beats so many random orders in both tests.
+
+    Its two areas are as far above and below the orders' areas at once if they mirror each other, 1 / 2(n + 1), as they
+    are seldom if they have nothing in common, 1 / (n + 1)(n + 2). This is the middle of both; what was measured is at
+    most as much (`python -m lab.benchmarks verify_chance`).
+    """
+    n = random_orders
+    return (1 / (2 * (n + 1)) + 1 / ((n + 1) * (n + 2))) / 2
 
 
 def top(values: npt.NDArray[np.float32], share: float) -> npt.NDArray[np.bool_]:

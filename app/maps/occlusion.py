@@ -6,7 +6,7 @@ Occlusion: Zeiler and Fergus 2014 (arXiv 1311.2901).
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from functools import partial
@@ -39,7 +39,7 @@ class Occlusion:
     patch: int  # its side in pixels
     batcher: Batcher
     model: Model
-    cpu_pool: Executor
+    cpu_pool: Executor | None  # None: that of the event loop
     lifecycle: Lifecycle
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     _in_work: int = field(default=0, init=False)
@@ -50,11 +50,11 @@ class Occlusion:
         covered: npt.NDArray[np.bool_],
         read: Callable[[Logits], T],
         *,
-        fill: Fill,
+        fills: Sequence[Fill],
         deadline: float = math.inf,
     ) -> list[T]:
-        """What `read` makes of the logits (classes,) of each image: `pixels` (height, width, 3) with `fill` in place of
-        the patches that a row of `covered` (images, patches) says.
+        """What `read` makes of the logits (classes,) of each image: `pixels` (height, width, 3) with one of the `fills`
+        (images,) in place of the patches that a row of `covered` (images, patches) says.
 
         Raises Overloaded at once when MAX_IN_WORK calls are in work; DeadlineExceeded at `deadline`, in seconds of
         time.monotonic, or at once where it would take twice the time until then; and Unavailable, even halfway, when
@@ -67,7 +67,7 @@ class Occlusion:
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 self._check_time(len(covered), deadline)
-                return [read(logits) async for logits in self._logits(pixels, covered, fill, deadline)]
+                return [read(logits) async for logits in self._logits(pixels, covered, fills, deadline)]
         except TimeoutError:
             raise DeadlineExceeded from None
         finally:
@@ -80,21 +80,22 @@ class Occlusion:
         if needed_s > 2 * (deadline - time.monotonic()):
             raise DeadlineExceeded(
                 f"This needs {images} forward passes, about {needed_s:.0f} s. "
-                "Ask for fewer steps, random_orders or random_sets."
+                "Ask for fewer passes, steps, random_orders or random_sets."
             )
 
     async def _logits(
-        self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fill: Fill, deadline: float
+        self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fills: Sequence[Fill], deadline: float
     ) -> AsyncIterator[Logits]:
         """Of each image, in order."""
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self.cpu_pool)
-        under = await in_pool(partial(filled, pixels, fill, patch=self.patch))
+        under = {fill: await in_pool(partial(filled, pixels, fill, patch=self.patch)) for fill in set(fills)}
         while len(covered):
             if self.lifecycle.draining:
                 raise Unavailable(STOPPING)
             count = self.model.best_batch("classify")
-            images = await in_pool(partial(occluded, pixels, under, covered[:count], patch=self.patch))
-            covered = covered[count:]
+            unders = np.stack([under[fill] for fill in fills[:count]])
+            images = await in_pool(partial(occluded, pixels, unders, covered[:count], patch=self.patch))
+            covered, fills = covered[count:], fills[count:]
             async with self._turn:
                 runs = (self.batcher.run("classify", image, deadline=deadline) for image in images)
                 answers = await asyncio.gather(*runs, return_exceptions=True)  # none runs on after the turn
@@ -118,7 +119,9 @@ def filled(pixels: npt.NDArray[np.uint8], fill: Fill, *, patch: int) -> npt.NDAr
 def occluded(
     pixels: npt.NDArray[np.uint8], filled: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], *, patch: int
 ) -> npt.NDArray[np.uint8]:
-    """Images (n, height, width, 3) that show `filled` in place of `pixels` where patches are `covered` (n, patches)."""
+    """Images (n, height, width, 3) that show `filled`, of all or of each, in place of `pixels` where patches are
+    `covered` (n, patches).
+    """
     rows, columns = pixels.shape[0] // patch, pixels.shape[1] // patch
     mask = covered.reshape(-1, rows, columns, 1).repeat(patch, axis=1).repeat(patch, axis=2)
     return np.where(mask, filled, pixels)

@@ -140,6 +140,19 @@ class RecordFormat:
         except (ValueError, struct.error) as error:
             raise DamagedRecord from error
 
+    def pack_passes(self, logits: npt.NDArray[np.float32]) -> bytes:
+        """Of the answers (passes, classes) to an image under masks."""
+        return self._sealed(np.ascontiguousarray(logits, _dtype("logits")).data)
+
+    def unpack_passes(self, packed: bytes) -> npt.NDArray[np.float32]:
+        """A view of `packed`. Raises DamagedRecord."""
+        try:
+            self._check(packed)
+            numbers = np.frombuffer(packed, _dtype("logits"), offset=_CHECKSUM.size)
+            return numbers.reshape(-1, *self.shapes["logits"])
+        except (ValueError, struct.error) as error:
+            raise DamagedRecord from error
+
     def _sealed(self, *parts: Buffer) -> bytes:
         return b"".join((_CHECKSUM.pack(self._checksum(*parts)), *parts))
 

@@ -1,6 +1,7 @@
 // Patches of the map that a person paints: with a mouse, a finger or keys.
 
 import { byId, element } from "./element.js";
+import { isSigned } from "./methods.js";
 import { significant } from "./numbers.js";
 import { crop, ratioOf } from "./view.js";
 
@@ -50,7 +51,7 @@ export class Board extends EventTarget {
     if (String(grid) !== String(this.#grid)) this.#build(grid);
     this.#board.style.setProperty("--ratio", ratioOf([seen[2] - seen[0], seen[3] - seen[1]]));
     for (const [i, cell] of this.#cells.entries()) {
-      const value = significant(values[i], { plus: method === "evidence" });
+      const value = significant(values[i], { plus: isSigned(method) });
       cell.ariaLabel = `Row ${Math.floor(i / grid[1])}, column ${i % grid[1]}: ${value}`;
     }
   }

@@ -3,6 +3,7 @@
 import { showColorbar } from "./colorbar.js";
 import { byId } from "./element.js";
 import { endsOf, scaleOf } from "./maps.js";
+import { isSigned } from "./methods.js";
 import { significant } from "./numbers.js";
 import { beyond, cropped, sentence } from "./sentence.js";
 
@@ -11,7 +12,7 @@ export function showCaption(numbers, values) {
   const { grid, method, min, max, sum, recipe } = numbers;
   const limits = endsOf(scaleOf(values, numbers), numbers.limits);
   showColorbar(byId("ramp"), { limits, min, max, colormap: values.colormap });
-  const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: method === "evidence" }));
+  const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: isSigned(method) }));
   byId("range").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, sum\u00a0${all}.`;
   byId("recipe").textContent = `${recipe[0].toUpperCase()}${recipe.slice(1)}.`;
   const outside = numbers.values.filter((value) => value < limits[0] || value > limits[1]);

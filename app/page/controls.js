@@ -3,7 +3,7 @@
 import { byId, element } from "./element.js";
 import { LabelField } from "./label_field.js";
 import { changesTo, isIdle } from "./maps.js";
-import { METHODS, isMethod, isOfLabel } from "./methods.js";
+import { METHODS, isMethod, isOfLabel, isSigned, secondsOf } from "./methods.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const HEAD_NAMES = ["mean", "max", "min"];
@@ -23,13 +23,15 @@ export class Controls {
   #label;
   #against;
 
-  /** `shape`: {layers, heads} of the model. */
-  constructor(state, shape, classes) {
+  /** `model`: the answer of GET /model. */
+  constructor(state, model, classes) {
     this.#state = state;
-    this.#shape = shape;
+    this.#shape = model.manifest;
     this.#classes = classes;
     for (const [name, { title }] of Object.entries(METHODS)) {
-      const choice = element("label", {}, element("input", { type: "radio", name: "method", value: name }), element("span", {}, title));
+      const seconds = secondsOf(name, model);
+      const said = seconds ? `${title}, ${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : title;
+      const choice = element("label", {}, element("input", { type: "radio", name: "method", value: name }), element("span", {}, said));
       choice.classList.toggle("of-classes", isOfLabel(name));
       byId("methods").append(choice);
     }
@@ -58,7 +60,7 @@ export class Controls {
   show() {
     const values = this.#state.values;
     const { layers, heads } = this.#shape;
-    const signed = values.method === "evidence";
+    const signed = isSigned(values.method);
     const ofLabel = isOfLabel(values.method);
     this.#explain();
     steps("layer", [...METHODS[values.method].layers, ...Array(layers).keys()]);

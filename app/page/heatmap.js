@@ -5,6 +5,7 @@ import { showCaption } from "./caption.js";
 import { byId } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
 import { STYLE, isOnWall, mapAddress, originalAddress } from "./maps.js";
+import { METHODS, isSigned } from "./methods.js";
 import { percent, significant } from "./numbers.js";
 import { around, crop, ratioOf } from "./view.js";
 
@@ -19,6 +20,7 @@ export class Heatmap extends EventTarget {
   #state;
   #classes;
   #numbers;
+  #step; // of the passes of the map, where it takes any: which of their numbers is drawn
   #drawing = new Latest();
   #loadingOriginal = new Latest();
   #stage = byId("stage");
@@ -60,15 +62,27 @@ export class Heatmap extends EventTarget {
       return;
     }
     this.#stage.ariaBusy = "true";
-    if (fresh) this.#numbers = undefined; // the old numbers belong to other controls
+    if (fresh) [this.#numbers, this.#step] = [undefined, 0]; // the old numbers belong to other controls
     this.#link(values, this.#numbers);
+    this.#load(values, waitMs);
+  }
+
+  #load(values, waitMs) {
+    const steps = METHODS[values.method].passes ?? [];
+    const passes = steps[this.#step];
     this.#drawing.run({
       waitMs,
       load: async (signal) => {
-        const numbers = this.#numbers ?? (await json(mapAddress(values, "json"), { signal }));
-        return [await blob(mapAddress(values, "png", numbers), { signal }), numbers];
+        const numbers = this.#numbers ?? (await json(mapAddress(values, "json", undefined, passes), { signal }));
+        return [await blob(mapAddress(values, "png", numbers, passes), { signal }), numbers];
       },
-      show: ([png, numbers]) => this.#show(png, numbers, values),
+      show: ([png, numbers]) => {
+        this.#show(png, numbers, values);
+        if (this.#step + 1 >= steps.length) return;
+        [this.#numbers, this.#step] = [undefined, this.#step + 1]; // the server goes on from these passes
+        this.#stage.ariaBusy = "true";
+        this.#load(values, 0);
+      },
       busy: (said) => this.#say(said),
       fail: (problem) => this.#fail(problem),
     });
@@ -184,7 +198,7 @@ export class Heatmap extends EventTarget {
     const value = values[row * grid[1] + column];
     const total = values.reduce((sum, v) => sum + Math.abs(v), 0);
     const share = total ? Math.abs(value) / total : 0;
-    const of = this.#signed ? "of total absolute evidence" : "of the mass on patches";
+    const of = this.#signed ? "of the sum of all sizes" : "of the mass on patches";
     return `Row ${row}, column ${column}: ${significant(value, { plus: this.#signed })}, ${percent(share)} ${of}`;
   }
 
@@ -194,7 +208,7 @@ export class Heatmap extends EventTarget {
   }
 
   get #signed() {
-    return this.#numbers.method === "evidence";
+    return isSigned(this.#numbers.method);
   }
 }
 

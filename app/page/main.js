@@ -28,16 +28,16 @@ async function main() {
   const model = await loading;
   const classes = await naming;
   const shape = model.manifest;
-  const [method, tabs] = shape.labels.length
-    ? ["evidence", ["answer", "what-if", "inside"]]
-    : ["class_token", ["answer", "inside"]];
-  const state = new State({ method, tabs });
+  const tabs = shape.labels.length ? ["answer", "what-if", "inside"] : ["answer", "inside"];
+  const { says = "", begin } = model.judged ?? {};
+  byId("judged").textContent = says;
+  const state = new State({ ...(begin ?? { method: shape.labels.length ? "evidence" : "class_token" }), tabs });
   state.addEventListener("change", ({ detail }) => {
     if (detail.has("id")) present(state.values.id); // first, as others ask for labels that are missing
   });
   document.body.classList.toggle("headless", !shape.labels.length);
   showTabs(state, tabs);
-  const controls = new Controls(state, shape, classes);
+  const controls = new Controls(state, model, classes);
   const labels = new Labels(state, classes);
   const heatmap = new Heatmap(state, classes);
   new Wall(state, shape);

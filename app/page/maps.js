@@ -37,10 +37,10 @@ function address(path, values, names, extra = {}) {
   return `${ROOT}attention/${encodeURIComponent(values.id)}${path}?${new URLSearchParams([...set, ...Object.entries(extra)])}`;
 }
 
-/** The map as png, json or npy; `numbers`: its JSON, once that is known. */
-export function mapAddress(values, format, numbers) {
+/** The map as png, json or npy; `numbers`: its JSON, once that is known; `passes`: where fewer are wanted than it takes. */
+export function mapAddress(values, format, numbers, passes) {
   const names = ["method", ...METHODS[values.method].takes, ...(format === "png" ? STYLE : [])];
-  return address("", values, names, { scale: scaleOf(values, numbers), format });
+  return address("", values, names, { scale: scaleOf(values, numbers), format, ...(passes && { passes }) });
 }
 
 /** The image without a map, darkened outside the part that the network sees. */

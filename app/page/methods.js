@@ -1,7 +1,8 @@
 // The methods of a map, in the order of the page. Everything else on the page reads this list.
 //
 // `title` and `meaning` are for people, `takes` are the parameters that change the map, and `layers` are the layers that
-// have a name. Evidence, positive or not, is for one label; attention is the same for all.
+// have a name. Evidence, positive or not, and measured maps are for one label; attention is the same for all. `passes` are
+// runs of the model that a map takes, a quarter of them for its first picture; the others need none of their own.
 
 const LABEL = ["layer", "label", "against"];
 
@@ -11,6 +12,7 @@ export const METHODS = {
     meaning: "What each patch adds to a label's logit (red) or takes from it (blue): its exact direct effect.",
     takes: LABEL,
     layers: ["sum", "mean"],
+    signed: true,
   },
   positive_evidence: {
     title: "Positive evidence",
@@ -30,8 +32,25 @@ export const METHODS = {
     takes: [],
     layers: [],
   },
+  measured: {
+    title: "Measured",
+    meaning: "What really changes when patches are covered: red ones raise a label, blue ones lower it. It runs the model.",
+    takes: ["label", "against"],
+    layers: [],
+    signed: true,
+    passes: [16, 64],
+  },
 };
 
 export const isMethod = (name) => Object.hasOwn(METHODS, name);
 export const takes = (method, name) => METHODS[method].takes.includes(name);
 export const isOfLabel = (method) => takes(method, "label");
+export const isSigned = (method) => METHODS[method].signed === true;
+
+/** Seconds that the passes of a map take by itself on the machine of `model`, the answer of GET /model. */
+export function secondsOf(method, { latency, best_batch: { classify: atOnce } }) {
+  const passes = METHODS[method].passes?.at(-1) ?? 0;
+  const measured = latency.filter(({ graph, batch }) => graph === "classify" && batch <= atOnce);
+  const { batch, milliseconds } = measured.at(-1) ?? { batch: 1, milliseconds: 0 };
+  return (passes / batch) * (milliseconds / 1000);
+}

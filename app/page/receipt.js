@@ -22,8 +22,10 @@ export function showReceipt(state, classes) {
     needed: isInside,
     load: (values, signal) => json(receiptAddress(values), { signal }),
     show: (answer, values) => {
-      const { receipt, label, against } = classes.named(answer, values);
-      byId("receipt").replaceChildren(table(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`));
+      const { receipt, comparison, label, against } = classes.named(answer, values);
+      const own = table(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`);
+      const lead = comparison ? [table(comparison.receipt, `“${label}” − “${comparison.against}”`)] : [];
+      byId("receipt").replaceChildren(...lead, own);
       const patches = fixed(receipt.patches, 3, { plus: true });
       byId("receipt-status").textContent = `Patches contribute ${patches} to ${subject(label, against)} directly.`;
     },

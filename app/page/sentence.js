@@ -8,7 +8,7 @@ const LOOKS = { mean: "the model looks", max: "at least one head looks", min: "a
 export const isFlat = (low, high) => low > 0 && high < 2 * low;
 
 /** `numbers`: the map as JSON; `colormap`: as the state has it. */
-export function sentence({ method, layer, head, label, against, min, max }, colormap) {
+export function sentence({ method, layer, head, label, against, passes, min, max }, colormap) {
   const [low, high] = max < 0 ? [-max, -min] : [min, max];
   if (isFlat(low, high))
     return `This map is nearly flat: its largest number is ${significant(high / low)} times its smallest.`;
@@ -18,6 +18,11 @@ export function sentence({ method, layer, head, label, against, min, max }, colo
     const other = against ? `for “${against}”` : "against it";
     const place = layer === "sum" ? "" : `${placeOf(layer)}, `;
     return capital(`${place}${plus} patches speak for “${label}”, ${minus} ones ${other}.`);
+  }
+  if (method === "measured") {
+    const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
+    const other = against ? `above “${against}”` : "";
+    return capital(`${plus} patches raise “${label}”${other && ` ${other}`}, ${minus} ones lower it, by ${passes} passes.`);
   }
   const bright = colormap && colored ? "Red" : "Bright";
   if (method === "positive_evidence") {

@@ -8,7 +8,7 @@ import { isMethod } from "./methods.js";
 const DEFAULTS = Object.freeze({
   id: "",
   tab: "answer",
-  method: "", // evidence, or the class token's map where the model has no classes
+  method: "", // the one that was judged the most faithful; else evidence, or the class token's without classes
   layer: "", // the default of the method
   head: "mean",
   label: "", // the most likely class
@@ -37,11 +37,11 @@ export class State extends EventTarget {
   #place; // in the history
   #writing;
 
-  /** `method`, and the first of `tabs`, are shown unless the address says another. */
-  constructor({ method, tabs }) {
+  /** `method`, its `layer` and the first of `tabs` are shown unless the address says others. */
+  constructor({ method, layer, tabs }) {
     super();
     this.#tabs = tabs;
-    this.#defaults = { ...DEFAULTS, method };
+    this.#defaults = { ...DEFAULTS, method, layer: layer ?? "" };
     this.#values = this.#read();
     this.#place = placeOf(this.#values);
     addEventListener("hashchange", () => {

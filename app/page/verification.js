@@ -5,6 +5,7 @@ import { chart } from "./chart.js";
 import { byId, element } from "./element.js";
 import { Latest } from "./latest.js";
 import { verifyAddress } from "./maps.js";
+import { percent } from "./numbers.js";
 
 const KINDS = [
   ["deletion", "Deletion", "patches covered", "lower is better"],
@@ -86,7 +87,7 @@ function figure(measured, name, title, xLabel, better) {
   );
 }
 
-function summary({ label, deletion, insertion, fill, steps, random_orders }) {
+function summary({ label, deletion, insertion, fill, steps, random_orders, chance }) {
   const better = [
     deletion.area < Math.min(...deletion.random_areas),
     insertion.area > Math.max(...insertion.random_areas),
@@ -95,6 +96,7 @@ function summary({ label, deletion, insertion, fill, steps, random_orders }) {
   const tests = ["neither test", "one of the two tests", "both tests"][won];
   return (
     `The map beats every random order in ${tests}, by the area under the score for “${label}”. ` +
+    `A random map does so in both in ${percent(chance)}. ` +
     `The test used ${steps} steps and ${random_orders} random orders, and covered patches with ${FILLS[fill]}.`
   );
 }

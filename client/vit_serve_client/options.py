@@ -11,7 +11,7 @@ import httpx
 
 from vit_serve_client.address import whole
 
-METHODS = ("class_token", "rollout", "evidence", "positive_evidence")
+METHODS = ("class_token", "rollout", "evidence", "positive_evidence", "measured")
 
 
 def parser() -> argparse.ArgumentParser:

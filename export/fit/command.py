@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from export.arguments import CHECKPOINT, METHODS, Parser, add_set, assignment, image_size
+from export.arguments import CHECKPOINT, METHODS, FactsParser, add_set, assignment, image_size
 from export.messages import stop, tell
 from export.refusals import check_fit
 from model.checkpoints.checkpoint import CheckpointError, Description
@@ -93,7 +93,7 @@ def scratch(name: str, *, image_size: str | None, positions: str) -> Description
     )
 
 
-class FitParser(Parser):
+class FitParser(FactsParser):
     def format_help(self) -> str:
         from export.fit.methods import describe
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from lab.benchmarks import cost, decode, engines, event_loop, memory, protocols, serving
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
+from lab.benchmarks.maps import chance_of_verify, what_if
 from lab.benchmarks.maps import comparison as maps
-from lab.benchmarks.maps import what_if
 from lab.benchmarks.page import write_pages
 from lab.benchmarks.record import Head, Rows, record_paths, write_record
 from lab.benchmarks.rounds import table
@@ -26,6 +26,7 @@ BENCHMARKS = {
     "chance": chance.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,
+    "verify_chance": chance_of_verify.measure,
     "learning": learning.measure,
 }
 FOLDER = Path(__file__).parent

@@ -8,9 +8,9 @@ from lab.benchmarks.record import number, read_record, record_paths, rows_of
 from lab.gpu.tables import served
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
-EVIDENCE, POSITIVE = "evidence of the predicted label", "positive evidence of the predicted label"
-LAST_LAYER, ROLLOUT = "last layer, mean over heads", "rollout"
-MASS, INSERTION = "mass on the shape, %", "insertion area"
+EVIDENCE, ROLLOUT, MASS = "evidence of the predicted label", "rollout", "mass on the shape, %"
+BEHIND, FOUND, WHERE = "behind the first", "mean, %", "where the answer depends on it, %"
+PHOTOGRAPHS = ("real-judge", "40 photographs", BEHIND, 2)
 CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
 READY, START = "resident when ready, MiB", "second start, s"
 PROBE, NEIGHBOURS = "labels of a probe, % right", "same nearest image, %"
@@ -33,19 +33,6 @@ def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Ca
     return lambda: f"{number(cell(record, row, column, **others)):.{digits}f}"
 
 
-def gain(record: str, row: str, over: str, column: str, digits: int) -> Callable[[], str]:
-    """By how much a row is above another in a column."""
-    return lambda: f"{number(cell(record, row, column)) - number(cell(record, over, column)):.{digits}f}"
-
-
-def deletion_gain() -> str:
-    """Of evidence over attention and every method with a backward pass: the least."""
-    column = "deletion area"
-    backward = ("AttnLRP", "CP-LRP", "Chefer", "positive attention", "GradCAM", "input x", "integrated")
-    least = min(number(cell("maps", other, column)) for other in (LAST_LAYER, ROLLOUT, *backward))
-    return f"{least - number(cell('maps', EVIDENCE, column)):.3f}"
-
-
 def of_int8() -> float:
     """Images per second of ViT-S/16 in int8 on two cores."""
     return number(cell(AMX, "vit-serve", "images/s (quartiles)", graph="vit-serve, int8"))
@@ -60,11 +47,18 @@ FIGURES: dict[str, Callable[[], str]] = {
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
     "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
-    "images of the maps": of("maps", ROLLOUT, "images"),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
-    "deletion of evidence": deletion_gain,
-    "deletion of positive evidence": gain("maps", POSITIVE, EVIDENCE, "deletion area", 3),
-    "insertion of positive evidence": gain("maps", POSITIVE, EVIDENCE, INSERTION, 3),
+    "measured over positive evidence": of(*PHOTOGRAPHS, map="positive evidence"),
+    "measured over positive evidence on textiles": of("real-judge", "16 textiles", BEHIND, 2, map="positive evidence"),
+    "defects found by measuring": of("real-judge", "16 textiles", "one of the five, %", map="measured"),
+    "measured over the last layer": of(*PHOTOGRAPHS, map="class token (last layer)"),
+    "measured behind the first on shapes": of("real-judge", "40 shapes", BEHIND, 2, map="measured"),
+    "defects found against nominal": of("real-defects", "evidence against", FOUND, 1),
+    "defects found by the class token": of("real-defects", "class token (mean", FOUND, 1),
+    "defects found by evidence": of("real-defects", "evidence", FOUND, 1),
+    "defects found by one layer": of("real-defects", "evidence against nominal, last", FOUND, 1),
+    "defects found by one layer where they matter": of("real-defects", "evidence against nominal, last", WHERE, 1),
+    "answers that depend on the defect": of("real-defects", "the answer depends", FOUND, 1),
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
     "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
     "a probe in int8": of("real-precision", "int8, ranges from photographs", PROBE, 1),

@@ -33,20 +33,18 @@ def of_first_fill() -> Rows:
     return [{name: row[name] for name in row if name != "fill"} for row in rows if row["fill"] == rows[0]["fill"]]
 
 
-def served_maps() -> Rows:
-    """The maps that cost no more passes, and before the random one the best of the others in deletion."""
-    rows = [{name: row[name] for name in row if name != "images"} for row in rows_of("maps")]
-    *free, random = [row for row in rows if row["more passes"] == "none" and "true label" not in str(row["map"])]
-    others = [row for row in rows if row["more passes"] != "none"]
-    return [*free, min(others, key=lambda row: number(row["deletion area"])), random]
-
-
 def measured(record: Record) -> str:
     """When, on which processor, and at which commit, whose code measures it again."""
     name, _, instructions = str(record.head.get("processor", "processor not recorded (")).partition(" (")
     widest = next((called for flag, called in WIDEST.items() if flag in instructions), "")
     where = f"{name.replace('(R)', '').replace(' Processor', '')}{widest}"
     return f"*{str(record.head['date'])[:10]}, {where}, at {str(record.head['commit'])[:8]}*"
+
+
+def judged(images: str) -> Rows:
+    """What `export judge` says of one set of images."""
+    rows = [row for row in rows_of("real-judge") if str(row["images"]).endswith(images)]
+    return [{name: row[name] for name in row if name != "images"} for row in rows]
 
 
 def what_to_expect() -> Rows:
@@ -86,7 +84,7 @@ def under(record: Record) -> str:
 
 def blocks() -> dict[str, str]:
     """What stands between `<!-- NAME -->` and `<!-- /NAME -->` in the pages, by name."""
-    tables = {name: of_record(name) for name in record_paths()}
+    tables = {name: of_record(name) for name in record_paths() if name != "real-judge"}  # it is in three tables
     return tables | {
         "figures": table(fastest(AMX)),
         "servers": of_record(AMX, "server", "graph", RATE, COMMON),
@@ -95,7 +93,7 @@ def blocks() -> dict[str, str]:
         "where others are ahead": ahead(AMX),
         "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),
-        "served maps": dated("maps", served_maps()),
+        **{f"judged {images}": dated("real-judge", judged(images)) for images in ("shapes", "photographs", "textiles")},
         "what to expect": dated("learning", what_to_expect()),
         "strange images": dated("real-unknown", strange_images()),
         "what_if": dated("what_if", of_first_fill()),

@@ -23,6 +23,12 @@ FAULTS = {
     "body-kept": Fault(  # The bytes of an answered request count as in work for ever.
         "app/http/body.py", "        self._limits.bytes_in_work -= self._received\n", ""
     ),
+    "bodies-unbounded": Fault(  # All bodies together may take any memory.
+        "app/http/body.py", "        self._limits.check_room()\n        if message", "        if message"
+    ),
+    "prefix-lost": Fault(  # The framework does not learn of the path under which the service is.
+        "app/http/guard.py", '{**scope, "root_path": root_path', '{**scope, "root_path": ""'
+    ),
     "left-goes-on": Fault(  # The work for a client that has left goes on.
         "app/http/protocol.py", "            RequestState.of(self._in_work.scope).leave()\n", ""
     ),
@@ -174,6 +180,11 @@ FAULTS = {
         "model/checkpoints/families/huggingface.py",
         '|k_proj)\\.", ".attn.k."),\n    (r"\\.attention\\.(attention\\.value|v_proj)',
         '|v_proj)\\.", ".attn.k."),\n    (r"\\.attention\\.(attention\\.value|k_proj)',
+    ),
+    "write-in-place": Fault(  # A run that is killed while it writes leaves half of a file.
+        "model/durable.py",
+        "        yield temporary\n        temporary.chmod",
+        "        yield path\n        temporary.chmod",
     ),
     "folder-lost": Fault(  # If the new folder cannot take its place, the old one is lost too.
         "model/durable.py", "                old.rename(path)\n", "                pass\n"

@@ -10,12 +10,27 @@ from pathlib import Path
 
 from lab.benchmarks.__main__ import publish
 from lab.benchmarks.record import Rows
-from lab.real import calibration, copies, doubt, intake, maps, precision, textiles, uneven, unknown
+from lab.real import (
+    calibration,
+    copies,
+    defects,
+    doubt,
+    intake,
+    judge,
+    maps,
+    precision,
+    spread,
+    textiles,
+    uneven,
+    unknown,
+)  # fmt: skip
 from lab.real.data import Data, make
 
 EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "precision": precision.measure,
     "maps": maps.measure,
+    "judge": judge.measure,
+    "defects": defects.measure,
     "intake": intake.measure,
     "calibration": calibration.measure,
     "doubt": doubt.measure,
@@ -23,6 +38,7 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "uneven": uneven.measure,
     "unknown": unknown.measure,
     "textiles": textiles.measure,
+    "spread": spread.measure_spread,
 }
 
 

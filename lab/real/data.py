@@ -51,6 +51,7 @@ class Data:
     network: Path  # a checkpoint as transformers saves it
     photos: Path  # 53 JPEGs
     stamps: dict[str, list[Path]]  # the files of each part, train and test, whose folders are labels: 197 in all
+    cut_out: dict[str, list[Path]]  # the same stamps as PNGs that are transparent around the thing
     drawings: list[Path]  # stamps that are no photographs
     textiles: dict[str, list[Path]]  # the files of each part, train and test, whose folders are labels
 
@@ -60,14 +61,15 @@ def make(folder: Path) -> Data:
     _network(folder)
     _images(folder)
     _textiles(folder)
-    stamps, textiles = (
-        {part: sorted((folder / kind / part).glob("*/*.jpg")) for part in ("train", "test")}
-        for kind in ("stamps", "textiles")
+    stamps, cut_out, textiles = (
+        {part: sorted((folder / kind / part).glob("*/*")) for part in ("train", "test")}
+        for kind in ("stamps", "cut out", "textiles")
     )
     return Data(
         network=folder / "network",
         photos=folder / "photos",
         stamps=stamps,
+        cut_out=cut_out,
         drawings=sorted((folder / "drawings").iterdir()),
         textiles=textiles,
     )
@@ -128,10 +130,12 @@ def _images(folder: Path) -> None:
         rng.shuffle(files)
         held_out = max(2, len(files) // 4)
         for part, chosen in (("test", files[:held_out]), ("train", files[held_out:])):
-            target = folder / "stamps" / part / kind
+            target, transparent = (folder / name / part / kind for name in ("stamps", "cut out"))
             target.mkdir(parents=True)
+            transparent.mkdir(parents=True)
             for file in chosen:
                 _on_white(file).save(target / f"{file.stem}.jpg", quality=92)
+                (transparent / file.name).write_bytes(file.read_bytes())
     drawn = [file for file in sorted((shares / "tuxpaint/stamps").rglob("*.png"))
              if any(word in str(file) for word in DRAWN)]  # fmt: skip
     (folder / "drawings").mkdir()

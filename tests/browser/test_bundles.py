@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.stage import address, asked, link, served, settle, turn
 from tests.support.familiar import strange_bundle
+from tests.support.judged import SAYS, judged_bundle
 from tests.support.server import running
 
 OF_CLASSES = "#labels [value=evidence] [value=positive_evidence] #cover-part #receipt-part #lens-part #verify-part"
@@ -17,6 +18,7 @@ def bundle(bundle_with, headless_bundle, tmp_path, request):
         "backbone": lambda: headless_bundle,
         "labels of one text": lambda: bundle_with(labels=["crane"] * 12),
         "labels that are numbers": lambda: bundle_with(labels=[str(index + 1) for index in range(12)]),
+        "judged": lambda: judged_bundle(bundle_with()),
         "knows nothing like an image": lambda: strange_bundle(tmp_path, known=50),
     }[request.param]()
 
@@ -96,3 +98,13 @@ def test_an_unfamiliar_image_is_called_so_above_its_label_also_when_the_person_c
     looking.go_back()
     looking.locator(".queue .chosen", has_text="star.jpg").wait_for()
     assert warning.inner_text() == said
+
+
+@of("judged")
+def test_it_begins_with_the_map_that_was_judged_the_most_faithful_and_says_so(looking):
+    assert looking.locator("#judged").inner_text() == SAYS
+    assert (asked(looking)["method"], asked(looking)["layer"]) == ("class_token", "mean")
+    assert looking.locator("#layer [value=mean]").is_checked()
+    looking.check("[value=rollout]")
+    settle(looking)
+    assert asked(looking)["method"] == "rollout"

@@ -19,12 +19,11 @@ from app.bundle import load_bundle
 from app.http.keys import read_keys
 from app.settings import Settings
 from app.stores.redis import RedisStore
-from tests.support.manifests import FOLDER, Resources, container, pod, validate
+from tests.support.manifests import FOLDER, Resources, container, pod
 from tests.support.pages import block
 from tests.support.server import Server, free_port, started
 
 PAGE = block("first day", Path("docs/deployment.md"))
-FILLER = yaml.safe_load((FOLDER / "bundle-volume/fill.yaml").read_text())
 VALUES = (FOLDER / "site/values.yaml").read_text()
 DOCKERFILE = Path("Dockerfile").read_text()
 PASSWORD = "5ec3e7"
@@ -61,25 +60,6 @@ def test_what_the_commands_name_is_there():
         options = dict(pairwise(command))
         assert "--target" not in options or f" AS {options['--target']}\n" in DOCKERFILE
         assert "--build-arg" not in options or f"\nARG {options['--build-arg'].partition('=')[0]}" in DOCKERFILE
-
-
-def test_a_label_lets_a_namespace_in(site):
-    labels = [words[-1].split("=") for words in commands("kubectl label namespace")]
-    rules = site()["NetworkPolicy", "vit-serve"]["spec"]["ingress"]
-    allowed = [rule["from"][0]["namespaceSelector"]["matchLabels"] for rule in rules]
-    assert [{name: value} for name, value in labels] == allowed
-
-
-def test_the_pod_that_fills_a_volume_writes_where_the_service_reads_and_may_do_no_more(site):
-    validate(FILLER)
-    (filler,) = FILLER["spec"]["containers"]
-    resources = site("bundle-volume")
-    folder = mount(container(resources), "bundles")
-    assert Path(variable(container(resources), "VIT_BUNDLE")).parent == Path(folder)
-    assert filler["volumeMounts"] == [{"name": "bundles", "mountPath": folder}]
-    assert filler["securityContext"] == container(resources)["securityContext"]
-    user = pod(resources)["securityContext"]
-    assert FILLER["spec"]["securityContext"] == user | {"fsGroup": user["runAsGroup"]}
 
 
 def test_the_keys_of_the_page_are_keys_of_the_service(site, need, tmp_path):

@@ -10,9 +10,8 @@ import yaml
 
 from app.settings import Settings
 from tests.docker.conftest import COMPONENTS, Site
-from tests.support.manifests import FOLDER, SCHEMAS, Resources, container, pod, validate
+from tests.support.manifests import SCHEMAS, Resources, container, pod, validate
 
-MODELS = {path.name for path in (FOLDER / "models").iterdir() if path.is_dir()} - {"shared", "model"}
 OTHER = {  # than those that are shipped
     "image": "registry.example/vit@sha256:0", "cpu": "1717m", "memory": "5151Mi", "memory-request": "3131Mi",
     "store": "rediss://cache.example:6380/1", "store-addresses": "203.0.113.0/28", "store-port": "6380",
@@ -155,38 +154,3 @@ def test_kserve_runs_the_container_of_the_deployment_with_the_bundle_where_kserv
     expected = variables(served) | {"VIT_BUNDLE": "/mnt/models"}
     del expected["VIT_STORE"]  # maps of the one replica are in its memory
     assert variables(of_kserve) == expected
-
-
-def test_a_canary_is_a_replica_of_the_site_with_another_bundle(site, folder):
-    whole = site(*COMPONENTS)
-    file = folder / "canary/kustomization.yaml"
-    file.write_text(re.sub(r"# (?=env:|initContainers:)", "", file.read_text()))  # as its comments say
-    ((name, canary),) = site(*COMPONENTS, of="canary").items()  # nothing else is applied or deleted with it
-    assert (name, canary["spec"]["replicas"]) == (("Deployment", "vit-serve-canary"), 1)
-    template, usual = canary["spec"]["template"], whole["Deployment", "vit-serve"]["spec"]["template"]
-    assert usual["metadata"]["labels"].items() < template["metadata"]["labels"].items()
-    mine = canary["spec"]["selector"]["matchLabels"]
-    assert not mine.items() <= usual["metadata"]["labels"].items()
-    for part, other in (("containers", "registry.example/vit-serve:2"), ("initContainers", "registry.example/mine:2")):
-        (found,), (before,) = template["spec"][part], usual["spec"][part]
-        assert found.pop("image") == other
-        del before["image"]
-        if changed := variables(found):
-            assert changed == variables(before) | {"VIT_BUNDLE": "/bundles/mine-2"}
-            del found["env"], before["env"]
-    assert template["spec"] == usual["spec"]
-
-
-def test_each_of_several_models_has_a_path_an_image_a_scaler_and_a_line_of_the_list(site):
-    resources = site(of="models")
-    (rule,) = resources["Ingress", "models"]["spec"]["rules"]
-    paths = {path["path"]: path["backend"]["service"]["name"] for path in rule["http"]["paths"]}
-    assert paths == {"/": "models", **{f"/{model}": f"{model}-vit-serve" for model in MODELS}}
-    assert len({container(resources, f"{model}-vit-serve")["image"] for model in MODELS}) == len(MODELS)
-    for model in MODELS:
-        assert variables(container(resources, f"{model}-vit-serve"))["VIT_ROOT_PATH"] == f"/{model}"
-        scaled = resources["ScaledObject", f"{model}-vit-serve"]["spec"]
-        assert scaled["scaleTargetRef"]["name"] == f"{model}-vit-serve"
-        assert f'model="{model}"' in scaled["triggers"][0]["metadata"]["query"]
-    (listed,) = (found["data"] for name, found in of_kind(resources, "ConfigMap").items() if name.startswith("models-"))
-    assert listed.keys() == MODELS

@@ -74,12 +74,13 @@ def test_an_empty_id_is_unknown_and_one_with_a_slash_is_another_path(client):
 
 
 OUT_OF_RANGE = {
-    "": "layer=99 layer=x head=4 head=-1 method=magic alpha=2 alpha=nan colormap=jet format=gif scale=log threshold=0 "
+    "": "passes=12 passes=66 passes=260 "
+    "layer=99 layer=x head=4 head=-1 method=magic alpha=2 alpha=nan colormap=jet format=gif scale=log threshold=0 "
     "threshold=1 threshold=nan",
     "/wall": "colormap=jet alpha=2 scale=log format=gif method=magic",
     "/report": "label=nothing",
-    "/verify": "steps=3 steps=65 random_orders=0 random_orders=9 fill=white method=magic layer=99 head=x label=nothing "
-    "label=99",
+    "/verify": "steps=3 steps=65 random_orders=0 random_orders=33 fill=white method=magic layer=99 head=x "
+    "label=nothing label=99",
     "/cover": "rest=true patches=1&share=0.1 patches=64 patches=1,,2 patches=-1 share=0 share=1 "
     "share=0.1&random_sets=0 share=0.1&layer=99 share=0.1&label=nothing share=0.1&against=nothing "
     "share=0.1&random_sets=201",

@@ -16,7 +16,7 @@ BROKEN = jpeg()[:5000]
 
 @pytest.fixture(scope="module")
 def classify():
-    with BatchClassifier(DEMO_BUNDLE, top_k=3, evidence="star", tokens="patches") as batch:
+    with BatchClassifier(DEMO_BUNDLE, top_k=3, evidence="star", measured=True, passes=16, tokens="patches") as batch:
         yield batch
 
 
@@ -32,12 +32,14 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         assert row["embedding"] == embedded["embedding"]
         assert row["familiarity"] == result["familiarity"]
         assert row["evidence"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "receipt")}
+        drawn = client.get(f"{result['attention']}?method=measured&passes=16&format=json").json()
+        assert row["measured"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "spread")}
         tokens = client.post("/embed?tokens=patches", content=image)
         assert np.array_equal(row["tokens"][np.newaxis], np.load(BytesIO(tokens.content)))
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {
-        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence", "tokens")),
+        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence", "measured", "tokens")),
         "error": {name: problem[name] for name in ("type", "title", "status", "detail")},
     }
 

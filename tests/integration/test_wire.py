@@ -77,13 +77,10 @@ BROKEN = {
     "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
     "101 fields": (message("GET /livez", *["X: y"] * 100), 431),
     "501 members of lists": (message("GET /livez", "X: " + "a," * 249, "Y: " + "b;" * 252), 431),
-    "501 parts of an address": (message("GET /livez" + "/a" * 250 + "?" + "&" * 250), 431),
-    "a name of 64 KiB": (message("GET /livez", "x" * 2**16 + ": y"), 431),
     "a path of 64 KiB": (message("GET /" + "x" * 2**16), 431),
     "a trailer of a megabyte": (chunked(b"hello", last=b"0\r\nX: " + b"x" * 2**20 + b"\r\n\r\n"), 431),
     "a tunnel": (message("CONNECT example.com:443"), 400),
     "an upgrade with length and chunks": (classify(*UPGRADE, "Content-Length: 5", CHUNKED, body=b"hello"), 400),
-    "an upgrade with chunks, then identity": (classify(*UPGRADE, f"{CHUNKED}, identity", body=b"hello"), 400),
 }
 
 
@@ -118,7 +115,6 @@ LARGE = 33 * 2**20
 REFUSED = {
     "a body with too much": (post(bytes(32 * 2**20 + 1)), 413),
     "an upgrade with too much": (classify(*UPGRADE, f"Content-Length: {LARGE}", body=b"hello"), 413),
-    "an upgrade with an encoding": (classify(*UPGRADE, "Content-Encoding: gzip", "Content-Length: 1", body=b"x"), 415),
     "chunks with too much": (chunked(*[bytes(2**20)] * 33), 413),
     "a hundred thousand chunks of a byte": (classify(CHUNKED, body=b"1\r\nx\r\n" * 10**5 + b"0\r\n\r\n"), 415),
     "five megabytes before a boundary": (post(b"x" * 5 * 2**20, "Content-Type: multipart/form-data; boundary=b"), 400),

@@ -27,7 +27,8 @@ from app.images.preprocess import PreprocessedImage
 from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS
 from app.inference.scoring import TOP_K, Prediction
-from app.maps.choice import AttentionMap, Choice, Chosen, Receipt, check_choice, choose, classes_for
+from app.maps.attention_map import AttentionMap, Chosen, Comparison, Receipt
+from app.maps.choice import Choice, check_choice, choose, classes_for
 from app.maps.direction import MEAN, NOTHING, Asked, asked_for, similarity
 
 OF_SCALE = "Which numbers get the first and the last colour"
@@ -43,6 +44,7 @@ class AttentionResponse(Chosen):
 
     grid: tuple[int, int]  # rows, columns
     values: list[float]  # row by row, unscaled
+    spread: list[float] | SkipJsonSchema[None] = None  # of a measured map: the standard error of each of `values`
     min: float
     max: float
     scale: Scale
@@ -53,6 +55,7 @@ class AttentionResponse(Chosen):
     distillation_mass: float
     register_mass: float
     image: tuple[int, int]  # width, height of the upright original
+    comparison: Comparison | None  # of evidence, without `against`
     receipt: Receipt | None  # of evidence
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
@@ -108,7 +111,7 @@ async def attention(
             (asked,) = asked_for(direction, manifest)
             shown = similarity(await services.explained(id, kept, asked, request), manifest, choice, direction)
         else:
-            shown = choose(await services.maps(id, kept, request, choice), manifest, choice)
+            shown = await services.map(id, kept, request, choice)
         return _renderer(kind, shown, kept.image, style, scale, {"id": id, "model": services.model_name})
 
     recipe = (id, services.bundle.digest, choice, style, scale)
@@ -146,6 +149,9 @@ async def attention_of_body(request: Request) -> Response:
     assert outcome.maps
     if len(images) > 1:
         shown = similarity(outcome.maps, manifest, parameters, direction)
+    elif parameters.method == "measured":
+        top = int(outcome.logits.argmax())
+        shown = await services.measured(outcome.image, parameters, top, request)
     else:
         shown = choose(outcome.maps, manifest, parameters)
     kind = parameters.format or preferred_format(request.headers.getlist("accept"), among=FORMATS)
@@ -188,6 +194,7 @@ def _renderer(
             **shown.chosen.model_dump(),
             grid=(rows, columns),
             values=values.ravel().tolist(),
+            spread=None if shown.spread is None else shown.spread.ravel().tolist(),
             min=float(values.min()),
             max=float(values.max()),
             scale=scale,
@@ -197,6 +204,7 @@ def _renderer(
             class_token_mass=shown.masses["class"],
             distillation_mass=shown.masses["distillation"],
             register_mass=shown.masses["register"],
+            comparison=shown.comparison,
             receipt=shown.receipt,
             image=image.size,
             crop_box=image.box,
@@ -204,8 +212,8 @@ def _renderer(
         return answer.model_dump_json(exclude_none=True).encode()
 
     renderers: dict[Format, Callable[[], bytes]] = {
-        "png": lambda: draw(shown.values, image, style, ends()),
+        "png": lambda: draw(shown.values, image, style, ends(), shown.spread),
         "json": as_json,
-        "npy": partial(npy, shown.values),
+        "npy": partial(npy, shown.values if shown.spread is None else np.stack([shown.values, shown.spread])),
     }
     return renderers[kind]

@@ -8,18 +8,19 @@ from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from pydantic import BaseModel
 
 from app.api.image_request import ImageRequest
 from app.api.render import MEDIA_TYPES, npy, preferred_format
 from app.api.results import ImageAnswer
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.errors import MalformedRequest
 from app.http.problems import problems
 from app.images.upload import Upload
-from app.maps.choice import Choice, Receipt
+from app.maps.attention_map import Receipt
+from app.maps.choice import Choice
 from app.maps.direction import Vectors, asked_for, check_directions, products
 
 MOST = 64  # vectors in a request
@@ -27,7 +28,7 @@ MOST_JSON_BYTES = 2**21  # 64 vectors of 1,536 numbers
 NO_VECTORS = "The body has to be JSON such as [[0.1, ...]], or a file of NumPy, version 1.0, with rows of floats."
 MAX_HEADER_BYTES = 1000  # of a file of NumPy
 
-router = APIRouter(tags=["maps"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["maps"])
 
 
 class OfVector(BaseModel):

@@ -13,6 +13,7 @@ from app.bundle import PICTURE_FORMATS, Graph, HeldOut, KnownAnswer, Manifest, P
 from app.errors import UnknownPicture
 from app.http.problems import problems
 from app.inference.model import BatchLatency
+from app.maps.judgement import Judgement
 
 
 class PublicManifest(Manifest):
@@ -33,6 +34,7 @@ class ModelResponse(BaseModel):
     best_batch: dict[Graph, int]  # largest number of images run at once, by graph
     latency: list[BatchLatency]
     deviation: dict[Graph, float]  # largest difference from the known answer so far, as a share of what is allowed
+    judged: Judgement | None  # how faithful each map was on somebody's images, where that was measured
 
 
 class ModelPicture(BaseModel):
@@ -66,6 +68,7 @@ async def model(request: Request) -> ModelResponse:
         best_batch={graph: model.best_batch(graph) for graph in get_args(Graph)},
         latency=model.latency(),
         deviation=model.known.largest,
+        judged=services.judged,
     )
 
 

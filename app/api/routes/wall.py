@@ -15,7 +15,7 @@ from app.drawing.heatmap import Interpolation, Style
 from app.drawing.wall import draw_wall, lay_out
 from app.errors import InvalidParameter
 from app.http.problems import problems
-from app.maps.choice import Method
+from app.maps.attention_map import Method
 from app.maps.heads import every_head
 
 

@@ -19,8 +19,9 @@ from app.errors import InvalidParameter, NoClasses
 from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.inference.scoring import TOP_K, Prediction, digits
-from app.maps.choice import AttentionMap, Choice, Chosen, check_choice, choose
-from app.maps.faithfulness import Faithfulness, FaithfulnessCurve, beside_random_sets, share_as_large, top
+from app.maps.attention_map import AttentionMap, Chosen
+from app.maps.choice import Choice, check_choice, choose
+from app.maps.faithfulness import Faithfulness, FaithfulnessCurve, beside_random_sets, chance, share_as_large, top
 from app.maps.labels import find_index
 from app.maps.occlusion import Fill
 from app.maps.record import Maps
@@ -39,6 +40,7 @@ class VerifyResponse(Chosen, ImageAnswer):
     random_orders: int
     deletion: FaithfulnessCurve
     insertion: FaithfulnessCurve
+    chance: float  # that a random map beats all these random orders in both
 
 
 @router.post("/attention/{id}/verify", summary="Measure how faithful a map is", responses=problems(400, 404, 409, 422))
@@ -47,15 +49,15 @@ async def verify(
     id: str,
     choice: ChoiceQuery,
     fill: FillQuery = "mean",
-    steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 16,
-    random_orders: Annotated[int, Query(ge=1, le=8, description="Number of random orders to compare with")] = 3,
+    steps: Annotated[int, Query(ge=4, le=64, description="Points of each curve after the first")] = 8,
+    random_orders: Annotated[int, Query(ge=1, le=32, description="Number of random orders to compare with")] = 16,
 ) -> VerifyResponse:
     """Petsiuk et al. 2018, RISE, arXiv 1806.07421.
 
     Deletion covers the image patch by patch, the most important patches of the map first, and follows the score of a
     class: `label`, by default the top one. Insertion uncovers the patches in the same order. A faithful map has a
-    smaller deletion area and a larger insertion area than random orders; the spread of `random_areas` shows how certain
-    that is. The result holds for this image, class and fill only.
+    smaller deletion area and a larger insertion area than random orders; `chance` says how often a random map has both.
+    The result holds for this image, class and fill only.
     """
     services = services_of(request)
     image, _, index, shown = await _followed(services, id, request, choice, "label")
@@ -78,6 +80,7 @@ async def verify(
         random_orders=random_orders,
         deletion=deletion,
         insertion=insertion,
+        chance=digits(chance(random_orders)),
     )
 
 
@@ -211,4 +214,5 @@ async def _followed(
     check_choice(of_map, manifest)
     maps = await services.maps(id, kept, request, choice)
     label = find_index(maps, manifest.labels, choice.label)
-    return _Followed(image=kept.image, maps=maps, label=label, shown=choose(maps, manifest, of_map))
+    shown = await services.map(id, kept, request, of_map)
+    return _Followed(image=kept.image, maps=maps, label=label, shown=shown)

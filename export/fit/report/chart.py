@@ -3,14 +3,14 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from html import escape
 from pathlib import Path
 from typing import Any
 from unicodedata import east_asian_width
 
+from export.html import palette
+
 SHARES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # ticks
-PALETTE = Path(__file__).parents[3] / "app" / "page" / "palette.css"
 STYLE = """
 .chart { font-size: 14px; fill: var(--ink); }
 .chart .ink { color: var(--ink); }
@@ -23,12 +23,6 @@ STYLE = """
 .chart path:is(.ink, .faint) { stroke-width: 1; }
 .chart text.on { fill: var(--accent-ink); }
 """
-
-
-@cache
-def palette() -> str:
-    """CSS: colours by name, and the typeface."""
-    return PALETTE.read_text(encoding="utf-8")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,19 +1,17 @@
 """The report of a run as one HTML page that holds its charts and images and needs nothing else."""
 
-from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import StrictUndefined, Template
-
 from export.fit.dataset import Dataset
-from export.fit.report.chart import Chart, palette
+from export.fit.report.chart import Chart
 from export.fit.report.confusion import mistaken_pairs
 from export.fit.report.judged import Judged, percent
 from export.fit.report.mistakes import Mistake, picture
 from export.fit.report.suspects import Suspect
+from export.html import render
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.describe import flat
 from model.fit.fitted import Point
@@ -63,10 +61,9 @@ class Pictures:
 def page(report: Report, charts: Sequence[Chart], pictures: Pictures) -> str:
     judged, found, recipe = report.judged, report.checkpoint.figures, dict(report.checkpoint.recipe)
     tried = recipe.pop("tried", {})
-    text = TEMPLATE.read_text(encoding="utf-8")
-    return Template(text, autoescape=True, finalize=_shown, trim_blocks=True, undefined=StrictUndefined).render(
+    return render(
+        TEMPLATE,
         report=report,
-        palette=palette(),
         charts=charts,
         labels=_labels(judged, report.counts) if judged else [],
         most=MOST_LABELS,
@@ -76,18 +73,10 @@ def page(report: Report, charts: Sequence[Chart], pictures: Pictures) -> str:
         suspicious=pictures.suspicious,
         copies=pictures.copies,
         percent=percent,
-        b64encode=b64encode,
         tried=[(name, percent(of["accuracy"]), f"{of['loss']:.3g}") for name, of in tried.items()],
         figures=[(words, _figure(name, found[name])) for name, words in FIGURES.items() if name in found],
         settings=[(name, _setting(value)) for name, value in flat(recipe).items()],
     )
-
-
-def _shown(value: Any) -> Any:
-    """Text or a number as the page has it: numbers have commas, and stay on one line with their %."""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return value.replace(" %", "\N{NO-BREAK SPACE}%") if type(value) is str else value
 
 
 def _labels(judged: Judged, counts: Sequence[int]) -> list[tuple[str, int, int, str, str]]:

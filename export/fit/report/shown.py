@@ -22,8 +22,12 @@ def thumbnails(files: Iterable[Path], preprocessing: Preprocessing) -> list[byte
 
 
 def shown_image(file: Path, preprocessing: Preprocessing) -> PreprocessedImage:
-    """As the service prepares it, with a thumbnail that is enlarged if need be, so that maps are smooth on it."""
+    """As the service prepares it, with a thumbnail to draw on."""
     preparer = Preparer(limits=LIMITS, spec=image_spec(preprocessing), thumbnail_px=SIDE)
-    prepared = preparer.prepare(file.read_bytes(), thumbnail=True)
-    enlarged = ImageOps.contain(Image.open(BytesIO(prepared.thumbnail)), (SIDE, SIDE))
-    return replace(prepared, thumbnail=thumbnail_of(enlarged, SIDE))
+    return to_draw_on(preparer.prepare(file.read_bytes(), thumbnail=True))
+
+
+def to_draw_on(image: PreprocessedImage) -> PreprocessedImage:
+    """With a thumbnail of SIDE pixels, which is enlarged if need be, so that maps are smooth on it."""
+    thumbnail = ImageOps.contain(Image.open(BytesIO(image.thumbnail)), (SIDE, SIDE))
+    return replace(image, thumbnail=thumbnail_of(thumbnail, SIDE))

@@ -99,6 +99,5 @@ def _areas(values: Values, record: Explained, chunk: Chunk) -> tuple[float, floa
     patch = chunk.manifest.tokens.patch
     under = filled(record.image.pixels, "mean", patch=patch)
     shown = occluded(record.image.pixels, under, judged.covered, patch=patch)
-    deletion, reverse = chunk.score(shown, int(record.maps.classes[0]))[judged.image_of]
-    covered = judged.counts / judged.counts[-1]
-    return float(np.trapezoid(deletion, covered)), float(np.trapezoid(reverse[::-1], 1 - covered[::-1]))
+    deletion, insertion = judged.areas(chunk.score(shown, int(record.maps.classes[0]))).tolist()
+    return deletion, insertion

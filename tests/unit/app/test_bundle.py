@@ -11,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from app.bundle import UPGRADING, BundleError, load_bundle
-from app.images.preprocess import Resize
 from app.settings import DEMO_BUNDLE
 from tests.support.edited import edit
-from tests.support.specs import spec_of
 
 
 @pytest.fixture
@@ -116,32 +114,20 @@ def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):
         ({"format": 1}, "format: "),
         ({"surprise": 1}, "surprise"),
         ({"\x1b]0;": 1}, r"\\x1b\]0;: "),
-        ({"temperature": 1e-320}, "temperature: "),
-        ({"files": None}, "files: "),
-        ({"pool": "nothing"}, "pool: "),
         ({"layers": 10**9}, "layers: "),
-        ({"features": 10**9}, "features: "),
-        ({"explains": {"rollout": [10**9]}}, r"explains\.rollout\.0: "),
         ({"layers": 5}, "layers, heads and tokens are not those of attention"),
         ({"features": 5}, "features are not those of embedding"),
-        ({"tokens": {"grid": [9, 8]}}, "layers, heads and tokens are not those of attention"),
         ({"tokens": {"patch": 16}}, "tokens do not cover an image of this size"),
         ({"inspect": {"fig7": "Another"}}, r"lacks inspect/fig7\.json, inspect/fig7\.png"),
         ({"held_out": None}, "familiarity, held_out and unlike in explains are not those of one another"),
-        ({"familiarity": None}, "familiarity, held_out and unlike in explains are not those of one another"),
-        ({"held_out": {"unlike": []}}, r"held_out\.unlike: "),
-        ({"held_out": {"unlike": [1.0, None]}}, r"held_out\.unlike\.1: "),
         ({"held_out": {"unlike": [1.0, 0.5]}}, "unlike is not in rising order"),
-        ({"held_out": {"offsets": {"-1": 0.0}}}, r"held_out\.offsets\.-1\.\[key\]: "),
         ({"known_answer": {"logits": [1.0]}}, "one logit for each label"),
         ({"known_answer": {"pixels": "AAAA"}}, "pixels are not those"),
         ({"known_answer": {"sums": {}}}, "outputs of the graphs"),
         ({"arrays": {"tokens": [64, 128]}}, "arrays are not those of the tokens"),
-        ({"known_answer": {"tolerance": {}}}, r"known_answer\.tolerance\.logits: "),
         ({"image": {"resize": {"mode": "shortest", "size": [60, 80]}}}, "crop is larger"),
         ({"image": {"remainder": [1, 0]}}, "crop is larger"),
         ({"image": {"resize": {"mode": "squash", "size": [80, 80]}, "crop": "none"}}, "without a crop"),
-        ({"image": {"remainder": [-4, 4]}}, "image.remainder"),
     ],
 )
 def test_a_manifest_that_is_not_understood_is_refused_by_field(bundle, changes, said):
@@ -164,14 +150,3 @@ def test_only_a_precision_that_gpus_run_needs_their_graphs(bundle, precision, on
     refused = pytest.raises(BundleError, match=r"lacks classify\.onnx, explain\.onnx")
     with refused if on_gpus else nullcontext():
         load_bundle(bundle).check_files()
-
-
-@pytest.mark.parametrize("manifest", ["{", "[]"])
-def test_a_broken_manifest_is_refused(tmp_path, manifest):
-    (tmp_path / "manifest.json").write_text(manifest)
-    with pytest.raises(BundleError, match=r"manifest\.json is not a manifest of format 4"):
-        load_bundle(tmp_path)
-
-
-def test_the_remainder_counts_where_there_is_no_crop():
-    spec_of((56, 56), Resize(mode="squash", size=(60, 60)), crop="none", remainder=(4, 4))

@@ -73,10 +73,6 @@ def test_an_address_of_another_machine(refused, host):
     assert (code, said.startswith(f"port 0 of {host} (VIT_PORT, VIT_HOST): ")) == (3, True)
 
 
-def test_a_name_that_cannot_be_encoded(refused):
-    assert refused(host="ü..example") == (3, "port 0 of ü..example (VIT_PORT, VIT_HOST): this is not an address")
-
-
 def test_a_port_that_another_process_takes_while_the_model_loads():
     """Both have bound it, which the system allows until one listens."""
     first, second = socket.socket(), socket.socket()

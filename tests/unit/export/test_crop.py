@@ -13,11 +13,9 @@ CENTER = replace(toy_checkpoint().preprocessing, crop="center", remainder=(0, 0)
 
 def test_a_crop_that_cuts_off_much_is_told_with_the_settings_that_see_all(monkeypatch):
     monkeypatch.setenv(BY_MAKE, "yes")
-    assert worded(about_crop(CENTER, 0.578)) == (
-        'The crop leaves on average 58 % of an image; OPTIONS="--set crop=none --set resize_mode=squash --set '
-        'resize_size=24,40" sees all of it, squashed and smaller. Where what you look for is small, that can be worse; '
-        "compare with a larger IMAGE_SIZE=N."
-    )
+    said = worded(about_crop(CENTER, 0.578))
+    assert "58 %" in said
+    assert 'OPTIONS="--set crop=none --set resize_mode=squash --set resize_size=24,40"' in said
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """export/folder.py: images of every type, broken ones among them, in folders that are labels or are not."""
 
 import dataclasses
-import os
 
 import numpy as np
 import pytest
@@ -72,26 +71,10 @@ def test_broken_files_are_named_and_skipped(tmp_path, capsys):
     assert all(start in line for start, line in zip(starts, lines, strict=True))
 
 
-@pytest.mark.timeout(60)
-def test_what_is_no_file_and_links_in_a_circle_are_named_and_skipped(tmp_path, capsys):
-    fill(tmp_path, 40, names=("a", "b"))
-    os.mkfifo(tmp_path / "a" / "pipe.jpg")
-    (tmp_path / "b" / "endless.jpg").symlink_to("/dev/zero")
-    for name in "ab":
-        (tmp_path / name / "up").symlink_to("..")
-    _, judged, labels = read(tmp_path)
-    assert labels == [level % 2 for level in judged]
-    said = capsys.readouterr().err
-    for name, reason in (("a/pipe.jpg", "it is a FIFO"), ("b/endless.jpg", "it is a device"), ("a/up", "it is a link")):
-        assert f"{tmp_path}/{name} is skipped: {reason}" in said
-
-
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
         (("data/a", "data/b"), ": data"),
-        (("holiday", "work"), ": holiday, work"),
-        (("train", "test"), ": test, train"),
         (("",), None),
     ],
 )
@@ -129,12 +112,11 @@ def test_of_many_images_some_are_chosen_evenly(tmp_path, monkeypatch):
     assert set(np.diff(chosen)) <= {3, 4}
 
 
-@pytest.mark.parametrize(("count", "of_each"), [(2, 1), (9, 4)])
-def test_few_images_are_taken_with_a_warning(tmp_path, capsys, count, of_each):
-    fill(tmp_path, count)
+def test_few_images_are_taken_with_a_warning(tmp_path, capsys):
+    fill(tmp_path, 9)
     ranges, judged, _ = read(tmp_path)
-    assert (len(ranges), sorted(ranges + judged)) == (of_each, list(range(count)))
-    assert f"Warning: {count} images are few: " in capsys.readouterr().err
+    assert (len(ranges), sorted(ranges + judged)) == (4, list(range(9)))
+    assert "Warning: 9 images are few: " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -150,12 +132,3 @@ def test_refusals(tmp_path, names, count, message):
     with pytest.raises(ValueError, match="a") as refusal:
         read(tmp_path / "images")
     assert message in str(refusal.value)
-
-
-def test_masks_beside_images_are_named(tmp_path, capsys):
-    fill(tmp_path, 40)
-    gray(9).save(tmp_path / "000_mask.png")
-    read(tmp_path)
-    assert (
-        f"{tmp_path}: images that are called as masks of others are read too: 000_mask.png." in capsys.readouterr().err
-    )

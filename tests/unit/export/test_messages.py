@@ -12,9 +12,7 @@ from model.checkpoints.describe import table
     [
         ("bundles/a exists; --replace replaces it", "bundles/a exists; REPLACE=yes replaces it"),
         ("--labels FILE names them.", "LABELS=FILE names them."),
-        ("--labels: there is no head", "LABELS=: there is no head"),
         ("--out x.pth: the name must end in .safetensors", "OUT=x.pth: the name must end in .safetensors"),
-        ("argument --image-size: 3 by 4", "argument IMAGE_SIZE=: 3 by 4"),
         ("such as --set mean=0,0,0 --set heads=1", 'such as OPTIONS="--set mean=0,0,0 --set heads=1"'),
         ("photos/a--b c.jpg is skipped", "photos/a--b c.jpg is skipped"),
         ("--strict: images, named above: 1", 'OPTIONS="--strict": images, named above: 1'),

@@ -23,40 +23,28 @@ REFUSED = [
     ("--checkpoint {toy} --out {toy}", "not exported: {toy} exists and is not a bundle, so it stays as it is"),
     ("--checkpoint {toy} --out {toy}/a", "not exported: {toy} is not a folder, so {toy}/a cannot be in it"),
     ("--checkpoint {toy} --out . --replace", "not exported: --out .: give the name of a folder to write"),
-    ("--checkpoint {toy} --out / --replace", "not exported: --out /: give the name of a folder to write"),
     ("{export} --labels none.txt", "not exported: none.txt cannot be read as labels: No such"),
-    ("{export} --labels {tmp}/bytes", "not exported: {tmp}/bytes cannot be read as labels: it"),
-    ("{export} --labels {tmp}", "not exported: {tmp} cannot be read as labels: it is not a file"),
     ("{export} --labels none --prompt cat", 'not exported: --prompt "cat" has no {{}} in place'),
     ("{export} --prompt {{}}", "not exported: --prompt TEXT is for CLIP and SigLIP, and needs "),
     ("{export} --pictures {tmp}/no", "not exported: --pictures {tmp}/no: this does not exist"),
-    ("{export} --pictures {toy}", "not exported: --pictures {toy}: this is not a folder"),
     ("{export} --calibrate", "not exported: --calibrate needs labelled images: --pictures"),
     ("{export} --calibrate --pictures {tmp} --set num_classes=0", "not exported: --calibrate: --set num_classes=0 le"),
     ("{export} --set heads=3 --set heads=4", "not exported: --set heads: it is given twice"),
-    ("{export} --image-size 8 --set image_size=9", "not exported: --set image_size: it is giv"),
     ("--checkpoint no --out app/demo", "not exported: app/demo exists; --replace replaces it; no does not exist"),
-    ("{export} --precision int4", "argument --precision: invalid choice: 'int4'"),
+    ("{export} --image-size 1x2x3", "argument --image-size: invalid image_size value: '1x2x3'"),
     ("{export} --set heads", "argument --set: 'heads' is not NAME=VALUE, such as heads=12."),
-    ("--out {tmp}/free", "the following arguments are required: --checkpoint."),
     ("inspect nowhere.npz", "not inspected: nowhere.npz does not exist"),
-    ("inspect {toy} --labels none.txt", "not inspected: none.txt cannot be read as labels: No such file"),
     ("fit {toy} --images {tmp}/no --out {tmp}/a.safetensors", "not learned: --images {tmp}/no: this does not exist"),
-    ("fit {toy} --images {toy} --out {tmp}/a.safetensors", "not learned: --images {toy}: this is neither a fold"),
-    ("fit nowhere --images {tmp}/empty --out {tmp}/a.safetensors", "not learned: nowhere does not exist"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/a.pth", "not learned: --out {tmp}/a.pth: the name must"),
     ("fit {toy} --images {tmp} --out {tmp}/a.safetensors", "not learned: --out {tmp}/a.safetensors: it lies am"),
     ("fit {toy} --images {tmp}/empty --out {toy}", "not learned: {toy} exists; --replace replaces it"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/kept.safetensors", "not learned: {tmp}/kept.report exists; --rep"),
     ("fit {toy} --images {tmp}/kept.report --out {tmp}/kept.safetensors --replace", "not learned: --images {tmp}/kept"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/folder.safetensors --replace", "not learned: --out {tmp}/folder"),
-    ("fit {toy} --images {tmp}/empty --out {toy}/a.safetensors", "not learned: {toy} is not a folder"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/a.safetensors --set score=sigmoid --set name=birds",
      "not learned: --set name, score: a learned model is called like its file and scores with a softmax"),
-    ("fit {toy} --images {tmp}/empty --out {tmp}/a.safetensors --method full", "argument --method: invalid choice"),
     ("fit --images {tmp}/empty --out {tmp}/a.safetensors --method masked --from-scratch S/16 --image-size 30",
      "not learned: image_size (30, 30) is not a multiple of patch_size 16"),
-    ("fit --images {tmp}/empty --out {tmp}/a.safetensors", "not learned: --method probe begins with a checkpoint"),
 ]  # fmt: skip
 PROGRAM = """
 import json, sys
@@ -81,7 +69,6 @@ def refusals(tmp_path_factory) -> dict[str, tuple[str, str]]:
     (folder / "empty").mkdir()
     (folder / "folder.safetensors").mkdir()
     (folder / "kept.report").mkdir()
-    (folder / "bytes").write_bytes(b"a\xff\n")
     names = {"tmp": folder, "toy": TOY, "export": f"--checkpoint {TOY} --out {folder}/free"}
     commands = [command.format(**names).split() for command, _ in REFUSED]
     done = subprocess.run(

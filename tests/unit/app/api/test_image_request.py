@@ -1,9 +1,7 @@
 """app/api/image_request.py, form.py and json_images.py: the images of a request's body."""
 
 import asyncio
-import base64
 import codecs
-import json
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
@@ -161,13 +159,6 @@ def test_types_that_cannot_carry_images_are_refused_before_the_body_is_read(cont
         read(ends=AssertionError("the body is read"), content_type=content_type)
 
 
-@pytest.mark.parametrize("content_type", ["application/json", "Application/JSON; charset=utf-8"])
-def test_images_in_json_are_base64(content_type):
-    image = bytes(2**20)
-    body = json.dumps({"inputs": base64.b64encode(image).decode()}).encode()
-    assert read(body[:7], body[7:], content_type=content_type) == [image]
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -200,20 +191,12 @@ def test_a_form_without_a_boundary_is_refused_before_the_body_is_read(content_ty
 
 ONE = file(b"x") + END
 BROKEN = {
-    "a boundary in half quotes": (ONE, 'multipart/form-data; boundary="b'),
-    "a boundary that is too long": (ONE, "multipart/form-data; boundary=" + 257 * "b"),
     "another boundary": (ONE, "multipart/form-data; boundary=c"),
-    "lines ended by LF": (ONE.replace(b"\r", b""), FORM),
     "no last boundary": (file(b"x"), FORM),
-    "no boundary after the last of two files": (file(b"x") + file(b"y")[:-2], FORM),
-    "cut in its boundary": (file(b"x")[:-4], FORM),
     "a part without a header": (b"--b\r\n\r\nx\r\n" + END, FORM),
-    "a part without a name": (b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n" + END, FORM),
     "multipart in multipart": (b"--b\r\nContent-Type: multipart/mixed; boundary=c\r\n\r\n--c--\r\n" + END, FORM),
     "a part with nine fields": (b"--b\r\n" + b"X: y\r\n" * 9 + ONE[5:], FORM),
-    "a part with a field of 5 KiB": (b"--b\r\nX: " + b"y" * 5000 + b"\r\n" + ONE[5:], FORM),
     "a part with 65 parameters": (part(b"x", 'name="x"' + ";" * 64) + ONE, FORM),
-    "not a form": (b"not a form", FORM),
 }
 
 
@@ -239,10 +222,8 @@ def test_a_broken_form_is_refused(name):
         ('filename="../../etc/passwd"', "../../etc/passwd"),
         ('filename="a\\"b.jpg"', 'a"b.jpg'),
         ('filename="日本.jpg"', "日本.jpg"),
-        ('filename=""', None),
         ("filename*=UTF-8''%e6%97%a5%20%22.jpg", '日 ".jpg'),  # old urllib3
         ("filename=\"=?utf-8?B?5pelLmpwZw==?=\"; filename*=utf-8''%E6%97%A5.jpg", "日.jpg"),  # .NET
-        (f'filename="{"x" * 4000}"', "x" * 4000),
     ],
 )
 def test_a_file_keeps_its_name(names, name):
@@ -286,12 +267,9 @@ def test_members_of_json_are_parameters(json, expected):
     ("json", "said"),
     [
         (f'{{{X}, "topk": 2}}', r"^topk is not a parameter of POST /classify: is top_k meant\?\.?$"),
-        (f'{{{X}, "parameters": {{"Top_K": 2}}}}', r"^Top_K is not a parameter of POST /classify: is top_k meant"),
-        (f'{{{X}, "k": 2}}', r"^k is not a parameter of POST /classify, which takes note, top_k, attention\.$"),
         (f'{{{X}, "<script>": 2}}', r"^A name in this request is not a parameter of POST /classify"),
         (f'{{{X}, "top_k": 2, "parameters": {{"top_k": 3}}}}', r"^top_k is given 2 times: give it once\.$"),
         (f'{{{X}, "attention": true}}', r"^attention is given 2 times"),
-        (f'{{{X}, "top_k": 2, "top_k": 2}}', "a member twice"),
         (f"{{{X}, {X}}}", "a member twice"),
         (f'{{{X}, "image": "eA=="}}', "images under more than one name"),
         (f'{{{X}, "options": {{"top_k": 2}}}}', "The body must be JSON"),
@@ -306,7 +284,6 @@ def test_other_members_and_those_given_twice_are_refused(json, said):
     ("fields", "said"),
     [
         (field(b"2", name="topk"), "^topk is not a parameter of POST /classify: is top_k meant"),
-        (field(b"x", name="csrfmiddlewaretoken"), "^csrfmiddlewaretoken is not a parameter of POST /classify, which"),
         (field(b"2", name="top_k") * 2, "top_k is given 2 times"),
         (field(b"false", name="attention"), "attention is given 2 times"),
     ],

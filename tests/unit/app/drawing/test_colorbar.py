@@ -34,7 +34,6 @@ def test_the_bar_runs_through_exactly_the_colours_of_the_map(colormap):
     ("limits", "values", "labels"),
     [
         (Limits(0, 1), [0, 1], ["1", "0.5", "0"]),
-        (Limits(0.00123, 0.0456), [0.00123, 0.0456], ["0.0456", "0.0234", "0.00123"]),
         (Limits(-0.25, 0.25), [-0.1, 0.25], ["+0.25", "0", "-0.25"]),
         (Limits(0.25, 0.5), [0.25, 3], ["> 0.5", "0.375", "0.25"]),
         (Limits(-1, 1), [-3, 0.5], ["+1", "0", "< -1"]),
@@ -46,13 +45,3 @@ def test_the_numbers_are_the_limits_and_clipped_ends_say_so(monkeypatch, limits,
     monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda self, xy, text, **_: texts.append((xy[1], text)))
     with_colorbar(Image.new("RGB", (20, 100)), limits, "viridis", np.array(values, np.float32), size=10)
     assert [text for _, text in sorted(texts)] == labels
-
-
-def test_labels_do_not_touch_each_other_or_the_edge_at_the_smallest_size():
-    bar = np.asarray(with_colorbar(Image.new("RGB", (5, 5)), Limits(0.1, 0.9), "viridis", VALUES, size=10))
-    text = (bar[:, 5 + 10 * 5 // 3 + 5 :] < 200).all(-1)
-    assert not text[0].any()
-    assert not text[-1].any()
-    assert not text[:, -1].any()
-    rows = text.any(axis=1).astype(int)
-    assert (np.diff(rows) == 1).sum() == 3

@@ -51,9 +51,3 @@ def test_the_line_runs_along_the_patches_light_inside_and_dark_outside(mode):
     around[3:9, 5:11], middle[5:7, 7:9] = True, True
     assert (light == inside & ~middle).all()
     assert (dark == around & ~inside).all()
-
-
-def test_at_the_edge_of_the_canvas_the_light_line_closes():
-    light, dark = lines([[1]], (0, 0, 12, 10))
-    assert light.sum() == 2 * 12 + 2 * 8
-    assert not dark.any()

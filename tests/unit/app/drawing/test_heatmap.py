@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from app.drawing.colors import Limits, limits, paint
-from app.drawing.contour import DARK, LIGHT
 from app.drawing.heatmap import Style, colorize, draw
 from app.images.preprocess import Box, PreprocessedImage
 from tests.support.records import make_prepared
@@ -92,22 +91,6 @@ def test_a_signed_map_diverges_from_white_unless_another_colormap_is_asked_for(e
     assert tuple(drawn[48]) == (103, 0, 31)
     asked = pixels([[-1, 0, 2]], prepared(encode), signed=True, colormap="viridis")[0, 48, :3]
     assert (asked == VIRIDIS_ENDS[1]).all()
-
-
-def test_a_colour_bar_stands_to_the_right(encode):
-    plain, barred = (pixels([[0, 1]], prepared(encode), overlay=True, colorbar=bar) for bar in (False, True))
-    assert (barred[:40, :60] == plain).all()
-    assert (barred[:, 60:] == VIRIDIS_ENDS[1]).all(-1).any()
-
-
-def test_a_contour_runs_around_the_patches_that_hold_the_share(encode):
-    drawn = pixels([[1, 0], [0, 6]], prepared(encode), threshold=0.8)[..., :3]
-    light, dark = ((drawn == color[:3]).all(-1) for color in (LIGHT, DARK))
-    assert light[20, 30:50].all()
-    assert light[20:, 49].all()
-    assert dark[19, 30:50].all()
-    assert dark[19:, 50].all()
-    assert not light[:20].any()
 
 
 @given(st.integers(2, 9), st.integers(2, 9), st.integers(0, 99), st.integers(0, 99))

@@ -38,21 +38,6 @@ def test_overlay_blends_with_what_the_network_saw():
     assert np.abs(blended - (0.75 * 200 + 0.25 * np.array([253, 231, 36]))).max() <= 1.5
 
 
-def test_a_colour_bar_widens_the_sheet_and_moves_nothing():
-    maps = np.random.default_rng(0).random((1, 2, 3, 5))
-    plain, wider = drawn(maps), drawn(maps, colorbar=True)
-    assert (wider[:, : plain.shape[1]] == plain).all()
-    assert wider.shape[1] > plain.shape[1]
-
-
-def test_rows_and_columns_are_numbered():
-    image = drawn(np.ones((2, 2, 3, 5)))
-    left, top = lay_out(2, 2, (3, 5)).origin
-    assert (image[:top, left:] < 100).any()
-    assert (image[top:, :left] < 100).any()
-    assert (image[: top // 2, : left // 2] == 255).all()
-
-
 @given(st.integers(1, 48), st.integers(1, 32), st.integers(1, 64), st.integers(1, 64))
 def test_cells_are_as_large_as_the_width_of_the_sheet_allows(layers, heads, rows, columns):
     sheet = lay_out(layers, heads, (rows, columns))

@@ -28,7 +28,6 @@ class Guarded:
     fails: BaseException | None = None
     starts: bool = False  # its answer before it fails
     reads: bool = True
-    stalls: bool = False  # the client, before its body
     scope: dict[str, Any] = field(default_factory=dict)  # that reached the application
     received: list[int] = field(default_factory=list)  # at each time, how many messages of the answer had been sent
 
@@ -63,8 +62,6 @@ class Guarded:
 
         async def receive():
             self.received.append(len(sent))
-            if self.stalls:
-                await asyncio.Event().wait()
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def send(message):
@@ -84,12 +81,6 @@ def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
     assert state.request_id == "mine"
     assert 0 < state.deadline < math.inf
     assert "connection" not in fields
-
-
-def test_a_body_that_never_arrives_gets_408(monkeypatch):
-    monkeypatch.setattr("app.http.body.LINGER_S", 0.05)
-    status, fields, _ = Guarded(settings=Settings(receive_timeout_s=0.05), stalls=True).ask(content_length="1")
-    assert (status, fields["connection"]) == (408, "close")
 
 
 TOO_LARGE = {"content_length": "101"}
@@ -134,14 +125,6 @@ def test_the_connection_ends_where_the_body_has_not():
     assert (status, fields["connection"]) == (413, "close")
 
 
-def test_all_bodies_together_are_bounded_and_released(monkeypatch):
-    monkeypatch.setattr("app.http.body.allowed_memory", lambda: 400)
-    guarded = Guarded()
-    guarded.guard._limits.bytes_in_work = 1  # of a body that is complete
-    assert guarded.ask(body=bytes(100), content_length="100")[0] == 503
-    assert guarded.ask(body=bytes(99), content_length="99")[0] == 200
-
-
 def test_only_errors_of_the_service_show_their_detail(caplog):
     assert json.loads(Guarded(fails=UnusableImage("It is torn.")).ask()[2])["detail"] == "It is torn."
     status, _, body = Guarded(fails=RuntimeError("secret")).ask()
@@ -159,13 +142,6 @@ def test_a_cancelled_request_and_one_without_memory_get_503(fails, kind):
     status, fields, body = Guarded(fails=fails).ask()
     assert (status, fields["retry-after"] in {"1", "2", "3"}) == (503, True)
     assert json.loads(body)["type"] == f"urn:vit-serve:problem:{kind}"
-
-
-@pytest.mark.parametrize("path", ["/model", "/vit/model"])
-def test_the_framework_gets_the_path_with_its_prefix(path):
-    guarded = Guarded(settings=Settings(root_path="/vit"))
-    guarded.ask(path, "GET")
-    assert (guarded.scope["root_path"], guarded.scope["path"]) == ("/vit", "/vit/model")
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,6 @@ def test_numbers_in_lists_in_lists_are_looked_at_once(monkeypatch):
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
-        (b"\xff\xd8\xff\xe0", "not JSON"),
         (b"[NaN]", "not JSON"),
         (rb'{"a": {"\ud800": 1}}', "not JSON"),
         (rb'["\udfff"]', "not JSON"),

@@ -8,7 +8,8 @@ import pytest
 
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
-from app.maps.choice import AttentionMap, Choice, check_choice, choose, classes_for
+from app.maps.attention_map import AttentionMap
+from app.maps.choice import Choice, check_choice, choose, classes_for
 from app.maps.heads import every_head
 from app.maps.labels import find_class
 from app.maps.record import Maps

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.maps.faithfulness import Faithfulness, beside_random_sets, share_as_large, top
+from app.maps.faithfulness import Faithfulness, beside_random_sets, chance, share_as_large, top
 
 PATCH = 2
 VALUES = np.arange(15, 0, -1, dtype=np.float32).reshape(3, 5)  # the first patch matters most
@@ -107,3 +107,13 @@ def test_the_effects_of_a_linear_model_are_the_sums_of_what_is_covered():
     assert share_as_large(effects[0], effects[1:]) == pytest.approx(np.mean(effects[1:] == 15))
     # Both directions count.
     assert share_as_large(1.0, np.array([-2, -1, 0.5, 1.1])) == 0.75
+
+
+def test_chance_of_a_random_map_whose_areas_are_halfway_between_mirrored_and_apart():
+    """Its deletion and its insertion area are as likely to mirror each other as to have nothing in common."""
+    rng, maps, orders = np.random.default_rng(0), 40_000, 8
+    areas = rng.random((maps, orders))
+    deletion, insertion = rng.random((2, maps))
+    insertion[::2] = 1 - deletion[::2]
+    beaten = (deletion < areas.min(1)) & (insertion > areas.max(1))
+    assert beaten.mean() == pytest.approx(chance(orders), rel=0.1)

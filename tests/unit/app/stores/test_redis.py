@@ -15,11 +15,9 @@ from app.telemetry.metrics import Metrics
     [
         ":se/cret@host",
         "host:secret",
-        "host?db=secret",
         "host?ssl=secret",
         "host?decode_responses=1",
         "user:p@ss/secret:rd@host",
-        "user:pass#secret@host",
         "host/secret",
     ],
 )

@@ -45,18 +45,6 @@ def test_processor_time_includes_that_of_other_processes_once_and_when_they_have
         assert of_others == pytest.approx(time.process_time(), abs=0.2)
 
 
-def test_gauges_are_read_when_prometheus_reads_them(metrics):
-    queue = [1, 2, 3]
-    is_open = True
-    metrics.images_queued.set_function(lambda: len(queue))
-    metrics.images_in_progress.set_function(lambda: 7)
-    metrics.breaker.set_function(lambda: is_open)
-    queue.pop()
-    assert value(metrics, "vit_images_queued") == 2
-    assert value(metrics, "vit_images_in_progress") == 7
-    assert value(metrics, "vit_store_breaker_open") == 1
-
-
 def test_every_metric_is_documented_and_every_documented_metric_exists(metrics):
     documented = re.findall(r"^\| `(vit_\w+)`", Path("docs/operations.md").read_text(), re.MULTILINE)
     exposed = {

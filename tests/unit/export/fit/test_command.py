@@ -30,8 +30,6 @@ def test_an_option_that_does_not_fit_the_method_is_refused(tmp_path, arguments, 
     "changes",
     [
         {"id2label": {"0": "a"}},
-        {"id2label": [*"abcde"]},
-        {"problem_type": "regression"},
         {"tensors": without("classifier")},
         {"tensors": with_more({"classifier.weight": torch.zeros(5, 24)})},  # as files for fine-tuning have it
     ],

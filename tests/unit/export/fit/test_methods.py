@@ -30,13 +30,8 @@ def test_other_parts_of_a_part_stay_those_of_the_recipe():
     ("method", "given", "message"),
     [
         ("probe", ("epochs", "5"), "--recipe epochs: the recipe of probe has read"),
-        ("finetune", ("seed", "5"), "--recipe seed: the recipe of finetune has "),
         ("finetune", ("epochs", "many"), "--recipe epochs: Input should be a valid number"),
-        ("finetune", ("batch", "auto"), "--recipe batch: Input should be a valid integer"),
-        ("finetune", ("rates", "0.1,x"), "--recipe rates: Input should be a valid number"),
-        ("finetune", ("read", "all"), "--recipe read: Input should be 'own', 'cls' or 'cls_mean'"),
         ("pretrain", ("epochs", "-3"), "--recipe epochs: it must be above 0"),
-        ("masked", ("batch", "0"), "--recipe batch: it must be above 0"),
         ("finetune", ("rates", "0.1,nan"), "--recipe rates: it must be above 0"),
         ("finetune", ("augmentation.least_area", "2"), "--recipe augmentation: Value error, least_area must be above"),
     ],

@@ -26,10 +26,6 @@ def test_a_head_stands_at_its_layer_and_distance(layer, value):
     assert around[3:9].min() < 200  # the edge of a hollow dot, darker than the grid
 
 
-def test_a_network_that_reads_itself_alone_is_drawn_on_a_scale_of_a_patch():
-    assert (draw([[0.0]]) != draw([[1.0]])).any()
-
-
 def test_the_numbers_are_the_mean_over_every_image():
     of_images = np.arange(5, dtype=np.float32)[:, None, None] * np.array([[[1], [2], [3]]], np.float32)
     assert distance(of_images, patch_size=8).numbers == {

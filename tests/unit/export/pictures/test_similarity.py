@@ -7,7 +7,7 @@ import pytest
 import torch
 from PIL import Image
 
-from export.pictures.similarity import cosine_similarity, positions, shown
+from export.pictures.similarity import cosine_similarity, positions
 from model.config import RopeConfig
 from tests.support.toy import toy_checkpoint
 
@@ -80,10 +80,3 @@ def test_of_a_large_grid_some_patches_are_shown():
     assert np.shape(found.numbers["similarity"]) == (12 * 3, 37 * 3)
     pairs = zip(found.numbers["similarity"], found.numbers["patches"], strict=True)
     assert [of_patch[row * 3 + column] for of_patch, (row, column) in pairs] == [1] * 36
-
-
-@pytest.mark.parametrize("side", [1, 2, 14, 16, 17, 32, 37, 64, 128])
-def test_patches_are_chosen_evenly_and_at_most_sixteen(side):
-    chosen = shown(side)
-    assert 1 <= len(chosen) <= 16
-    assert abs(chosen[0] - (side - 1 - chosen[-1])) <= chosen.step

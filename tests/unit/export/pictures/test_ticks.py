@@ -14,8 +14,3 @@ def test_ticks_cover_the_largest_value_and_are_few(largest):
     assert ticks[-2] < largest * (1 + 1e-6)
     assert ticks[-1] >= largest * (1 - 1e-6)
     assert np.diff(ticks) == pytest.approx(ticks[1])
-
-
-@pytest.mark.parametrize(("largest", "step"), [(4.1, 1), (8, 1), (190, 50), (9, 2)])
-def test_ticks_are_round_numbers(largest, step):
-    assert nice_ticks(largest)[1] == step

@@ -3,7 +3,6 @@
 import io
 import re
 import sys
-import tarfile
 import types
 import zipfile
 
@@ -11,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
-from torch import nn
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
@@ -23,7 +21,6 @@ from tests.support.runs import same_weights
 LORA = b'{"peft_type": "LORA"}'
 HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(40)
 LAYER = "vit.encoder.layer.0.attention.attention.query"
-ZERO_3 = "global_step9/zero_pp_rank_0_mp_rank_00_model_states.pt"
 
 
 def zipped(**members):
@@ -32,26 +29,6 @@ def zipped(**members):
         for name, part in members.items():
             archive.writestr(name, part)
     return content.getvalue()
-
-
-def tarred():
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        archive.addfile(tarfile.TarInfo("model/config.json"))
-    return content.getvalue()
-
-
-def of_torchscript():
-    content = io.BytesIO()
-    torch.jit.save(torch.jit.script(nn.Linear(2, 2)), content)
-    return content.getvalue()
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_program_of_torchscript_is_no_checkpoint(tmp_path):
-    (tmp_path / "x.pt").write_bytes(of_torchscript())
-    with pytest.raises(CheckpointError, match=r"^x\.pt is a program of TorchScript: .* torch\.save\(torch\.jit\.load"):
-        load_checkpoint(tmp_path / "x.pt")
 
 
 @pytest.mark.parametrize(
@@ -67,36 +44,14 @@ def test_a_program_of_torchscript_is_no_checkpoint(tmp_path):
             b"<!DOCTYPE html>\n<html><title>Log in",
             "text, .* /resolve/ where .* /blob/",
         ),
-        ("model.pth", b'\n <?xml version="1.0"?><html lang="en">', "text, such as a web page"),
-        ("model.pth", b"\xef\xbb\xbf<HTML>", "text, such as a web page"),
-        ("model.pth", b'<?xml version="1.0"?><Error><Code>AccessDenied</Code>', "text, such as"),
         ("model.xml", b'<?xml version="1.0"?>\n<net name="main" version="11">', "a model of another program"),
-        ("model.safetensors", b'{"error": "Repository not found"}', "text, .* the answer of a server"),
         ("config.json", b'{\n  "model_type": "vit"\n}', "text, .* the folder that it is in"),
-        ("model.safetensors", b"Entry not found", "text, such as"),
-        ("model.pth", "Zugriff verweigert: ungültig".encode(), "text"),
         ("model.pth", bytes(5000), "nothing but zeros: copy or download it again"),
         ("tf_model.h5", HDF5, "a file of TensorFlow, .* from_tf=True"),
-        ("weights", HDF5, "a file of TensorFlow"),
-        (
-            "model.keras",
-            zipped(**{"config.json": "{}", "model.weights.h5": HDF5}),
-            "a file of TensorFlow",
-        ),
-        ("saved_model.pb", b"\x08\x01\x12\x00", "a file of TensorFlow"),
-        ("vit.tflite", b"\x1c\x00\x00\x00TFL3", "a file of TensorFlow"),
-        ("flax_model.msgpack", b"\x83\xa6params\x80", "a file of TensorFlow"),
         ("model.onnx", b"\x08\x0a\x12\x07pytorch", "a model of another program"),
-        ("vit.gguf", b"GGUF\x03\x00\x00\x00", "a model of another program"),
-        ("vit.engine", b"ftrt\x00\x00\x00\x00", "a model of another program"),
-        ("vit.mlmodel", b"\x08\x04\x12\x05", "a model of another program"),
         ("vit.pdparams", b"\x80\x02}q\x00.", "a model of another program"),
         ("vit.pt2", zipped(**{"vit/archive_format": "pt2", "vit/models/model.json": "{}"}), r"a program of torch\.exp"),
         ("vit.zip", zipped(**{"vit/config.json": "{}", "vit/model.safetensors": "0"}), "an archive: unpack it"),
-        ("vit.tar", tarred(), "an archive: unpack it"),
-        ("vit.tar.gz", b"\x1f\x8b\x08\x00" + bytes(20), "an archive: unpack it"),
-        ("weights.npy", b"\x93NUMPY\x01\x00", "a single array of NumPy"),
-        ("__0_0.distcp", b"\x80\x02}q\x00.", r"a checkpoint of torch\.distributed \(FSDP\)"),
         ("zero_pp_rank_0_mp_rank_00_model_states.pt", b"\x80\x02}q\x00.", r"of DeepSpeed, .* zero_to_fp32\.py"),
     ],
 )
@@ -111,21 +66,11 @@ def test_a_file_that_cannot_be_a_checkpoint(tmp_path, file, content, message):
     ("files", "message"),
     [
         ({"adapter_config.json": LORA, "adapter_model.safetensors": b""}, r"an adapter: .* merge_and_unload\(\)"),
-        ({"adapter_config.json": LORA, "adapter_model.bin": b""}, "an adapter"),
-        ({"adapter_config.json": LORA, "model.safetensors": b""}, "an adapter"),
         ({"checkpoint-5/adapter_config.json": LORA, "checkpoint-5/adapter_model.bin": b""}, "an adapter"),
         ({"config.json": b"{}", "tf_model.h5": HDF5}, "tf_model.h5 in .* a file of TensorFlow"),
-        ({"saved_model.pb": b"", "variables/variables.index": b""}, "a file of TensorFlow"),
-        ({"ckpt-1.index": b"", "ckpt-1.data-00000-of-00001": b"", "checkpoint": b""}, "a file of TensorFlow"),
-        ({"config.json": b"{}", "flax_model.msgpack": b""}, "a file of TensorFlow"),
-        ({"config.json": b"{}", "onnx/model.onnx": b""}, "onnx/model.onnx in .* a model of another program"),
-        ({"openvino_model.xml": b"", "openvino_model.bin": b""}, "a model of another program"),
         ({"vit.mlpackage/Manifest.json": b""}, "a model of another program"),
         ({"zero_to_fp32.py": b"", "latest": b"", "global_step9/mp_rank_00_model_states.pt": b""}, "of DeepSpeed"),
-        ({ZERO_3: b"", "latest": b"global_step9"}, r"of DeepSpeed, .*`python zero_to_fp32\.py \. OTHER"),
         ({"__0_0.distcp": b"", ".metadata": b""}, r"torch\.distributed .* dcp_to_torch"),
-        ({"pytorch_model_fsdp_0/__0_0.distcp": b""}, r"torch\.distributed .* dcp_to_torch"),
-        ({"_CHECKPOINT_METADATA": b"", "d/0": b"", "manifest.ocdbt": b""}, "a checkpoint of Orbax or TensorStore"),
         ({"notes.txt": b"", "config.json": b""}, r"no weights, such as .*\. It has config\.json, notes\.txt$"),
         ({}, "no weights, such as .*: it is empty$"),
     ],
@@ -139,28 +84,13 @@ def test_a_folder_that_is_no_checkpoint(tmp_path, files, message):
     assert str(tmp_path) in str(refusal.value)
 
 
-def test_a_folder_that_is_one_model_of_another_program(tmp_path):
-    (tmp_path / "vit.mlpackage" / "Data").mkdir(parents=True)
-    with pytest.raises(CheckpointError, match=r"^vit\.mlpackage in .* is a model of another program"):
-        load_checkpoint(tmp_path / "vit.mlpackage")
-
-
 @pytest.mark.parametrize(
     ("more", "keys", "message"),
     [
         ({f"base_model.model.{LAYER}.lora_A.weight": torch.ones(2, 24)}, {}, "an adapter: load it with PEFT"),
-        ({f"{LAYER}.ia3_l": torch.ones(24)}, {}, "an adapter"),
         ({f"{LAYER}.base_layer.weight": torch.ones(24, 24)}, {}, "a model of PEFT with an adapter that is not merged"),
         ({f"{LAYER}.SCB": torch.ones(24)}, {}, "quantised: give the model that it was made of"),  # bitsandbytes, 8 bits
-        ({f"{LAYER}.weight.quant_state.bitsandbytes__nf4": torch.ones(2)}, {}, "quantised"),
-        ({f"{LAYER}.qweight": torch.ones(3, 24, dtype=torch.int32)}, {}, "quantised"),  # GPTQ, AWQ
-        ({f"{LAYER}.weight_packed": torch.ones(24, 3, dtype=torch.int32)}, {}, "quantised"),  # compressed-tensors
-        ({f"{LAYER}.weight_scale": torch.ones(1)}, {}, "quantised"),
-        ({f"{LAYER}.weight._data": torch.ones(24, 24, dtype=torch.int8)}, {}, "quantised"),  # Quanto
-        ({f"{LAYER}.W_q": torch.ones(24, 12, dtype=torch.uint8)}, {}, "quantised"),  # HQQ
-        ({f"{LAYER}.zero_point": torch.tensor(0)}, {}, "quantised"),  # torch.ao
         ({}, {"quantization_config": {"quant_method": "gptq", "bits": 4}}, "is quantised: give"),
-        ({}, {"quantization_config": {"load_in_8bit": True}}, "is quantised: give"),
         *(
             (
                 {f"{LAYER}.weight": torch.ones(24, 24).to(dtype)},
@@ -182,9 +112,9 @@ def test_tensors_that_are_not_the_weights_themselves(tmp_path, more, keys, messa
             read(folder)
 
 
-@pytest.mark.parametrize("name", [f"{LAYER}.bias", "vit.embeddings.cls_token", "vit.embeddings.position_embeddings"])
 @pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.complex64])
-def test_no_part_of_the_network_is_of_integers(tmp_path, name, dtype):
+def test_no_part_of_the_network_is_of_integers(tmp_path, dtype):
+    name = "vit.embeddings.cls_token"
     folder = altered("huggingface-vit", tmp_path, tensors=lambda state: state | {name: state[name].to(dtype)})
     kind = str(dtype).removeprefix("torch.")
     with pytest.raises(CheckpointError, match=rf"^model\.safetensors has numbers of the type {kind} in "):
@@ -201,19 +131,6 @@ def test_floats_of_every_width_are_weights(tmp_path, dtype):
     folder = altered("huggingface-vit", tmp_path, tensors=lambda state: narrowed(state, dtype))
     expected = altered("huggingface-vit", tmp_path / "wide", tensors=narrowed)
     assert same_weights(load_checkpoint(folder).model, load_checkpoint(expected).model)
-
-
-def test_integers_that_are_no_weights_are_no_fault(tmp_path):
-    index = {"beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index": torch.arange(9)}
-    load_checkpoint(altered("huggingface-beit", tmp_path, tensors=lambda state: state | index))
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
-def test_dynamic_quantisation_of_torch(tmp_path):
-    model = torch.ao.quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 4)), {nn.Linear}, dtype=torch.qint8)
-    torch.save(model.state_dict(), tmp_path / "x.pth")
-    with pytest.raises(CheckpointError, match=r"^x\.pth, with its tensor .*zero_point, is quantised"):
-        load_checkpoint(tmp_path / "x.pth")
 
 
 def test_a_pickle_with_quantised_tensors_of_a_library(tmp_path, monkeypatch):
@@ -234,15 +151,9 @@ NAN, INFINITE = float("nan"), float("inf")
     [
         ("huggingface-vit", f"{LAYER}.weight", NAN),  # becomes a part of another tensor
         ("huggingface-vit", "classifier.bias", INFINITE),
-        ("huggingface-vit", "vit.embeddings.position_embeddings", -INFINITE),
         ("huggingface-beit", "beit.encoder.layer.1.lambda_1", NAN),
         ("google-vit-jax", "Transformer/encoderblock_1/MlpBlock_3/Dense_0/kernel", NAN),
-        ("google-big-vision-old", "head/kernel", INFINITE),
-        ("timm-plain", "blocks.0.attn.qkv.weight", NAN),
         ("openclip-quickgelu", "visual.proj", NAN),
-        ("torchvision-vit", "encoder.layers.encoder_layer_0.mlp.0.bias", NAN),
-        ("vit-pytorch-1.26.11-cls", "mlp_head.weight", NAN),
-        ("deit", "norm.bias", INFINITE),
     ],
 )
 def test_a_number_that_is_not_finite_is_named_by_its_tensor(tmp_path, case, name, value):
@@ -286,18 +197,14 @@ SWEPT = "module.classifiers_dict.classifier_4_blocks_avgpool_True_lr_0_00050.lin
     ("name", "change", "message"),
     [
         (MATRIX, torch.Tensor.to_sparse, "of sparse tensors: save each as"),
-        (MATRIX, torch.Tensor.to_sparse_csr, "of sparse tensors: save each as"),
         (MATRIX, lambda t: t.to("meta"), "without the values of its weights: .* not from the device meta"),
         (MATRIX, lambda t: torch.nested.nested_tensor([t, t[:1]]), "of nested tensors"),
         (MATRIX, lambda t: t > 0, "not made of floating-point numbers: save it with these"),
-        (MATRIX, lambda t: t.to(torch.complex64), "not made of floating-point numbers: save it with these"),
         ("blocks.0._fsdp_wrapped_module._flat_param", torch.ravel, "of FSDP, .*save .*FULL_STATE_DICT"),
-        ("backbone.layers.0.ffn.layers.1.weight", lambda t: t, "of OpenMMLab, .* are in data_preprocessor"),
-        ("blocks_token_only.0.norm1.weight", lambda t: t, "of a network with class attention, such as CaiT"),
         (SWEPT, lambda t: t, r"of the evaluation of DINOv2 .* results_eval_linear\.json names the best"),
     ],
 )
-@pytest.mark.filterwarnings("ignore:.*(Sparse CSR|nested tensors):UserWarning")
+@pytest.mark.filterwarnings("ignore:.*nested tensors:UserWarning")
 def test_tensors_that_are_no_weights_are_called_what_they_are(tmp_path, name, change, message):
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
     torch.save(state | {name: change(state[MATRIX])}, tmp_path / "x.pth")

@@ -79,10 +79,7 @@ def test_tags_of_timm_agree_with_the_number_of_classes():
 @pytest.mark.parametrize(
     ("names", "reason"),
     [
-        ({"ant": 0}, "'ant' is not an index"),
         ({"0": None}, "None is not a label"),
-        (["a", "b", None], "None is not a label"),
-        ("abc", "it is not an object of indices and names, but str"),
     ],
 )
 def test_wrong_names_of_timm_matter_only_where_they_are_served(tmp_path, names, reason):
@@ -240,17 +237,14 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
             "line 2 has more cells than the first line. A name",
         ),
         ("x.csv", b"rank,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column rank in them"),
-        ("x.csv", b"id,label\n2,dog\n1,cat\n", "not in the order of the column id in them"),
         ("x.csv", b"id,label\n1,dog\n,cat\n", "the column id has '' in place of a number"),
         ("x.csv", b"id,class,label\n1,0,dog\n0,1,cat\n", "its columns of indices differ"),
         ("x.txt", b"2 dog\n1 cat\n", "not in the order of numbers in them"),
-        ("x.txt", b"dog: 5\ncat: 3\n", "not in the order of numbers in them"),
-        ("x.txt", b"the 1st dog\nthe 0th cat\n", "not in the order of numbers in them"),
         ("x.txt", b"0 R 1\n1 R 0\n", "its lines have two numbers each"),
         ("x.txt", b"n02119789 1 kit_fox\nn02100735 2 English_setter\n", "in the order of their WordNet ids"),
         ("x.yaml", b"path: x\nnc: 2\ntrain: a\n", "'x' is not an index"),
-        ("x.yaml", b"names: [cat, no]", "False is not a label: write it in quotes"),
         ("x.yaml", b"names: [cat", "expected ',' or"),
+        ("x.yaml", b"names: [cat, no]", "False is not a label: write it in quotes"),
         (
             "x.json",
             b'{"id": 0, "name": "cat"}\n{"id": 1, "name": "dog"}\n',
@@ -259,10 +253,7 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.json", b'{"names": ["cat", "dog"], "classes": ["dog", "cat"]}', "names of it and classes of it differ"),
         ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
         ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
-        ("x.json", b'{"cat": Infinity}', "inf is not an index"),
         ("x.json", b'{"cat": 0.7}', "0.7 is not an index"),
-        ("x.json", b'{"cat": false}', "False is not an index"),
-        ("x.json", b'{"cat": -1}', "-1 is not an index"),
         ("x.json", b"[" * 100_000, "recursion"),
     ],
 )
@@ -288,16 +279,12 @@ INDICES = {name: i for i, name in enumerate(BIRDS)}
     [
         ("class_to_idx", {"class_to_idx": INDICES}),  # of ImageFolder
         ("idx_to_class", {"idx_to_class": dict(enumerate(BIRDS))}),
-        ("idx2label", {"idx2label": {str(i): name for name, i in INDICES.items()}}),
         ("classes", {"classes": BIRDS, "labels": [0, 1, 2]}),
         ("labels", {"labels": BIRDS, "classes": ["bird"]}),
         ("meta.CLASSES", {"meta": {"CLASSES": tuple(BIRDS)}}),
         ("hyper_parameters.class_names", {"hyper_parameters": {"class_names": BIRDS}, "categories": BIRDS}),
-        ("args.classes", {"args": argparse.Namespace(classes=BIRDS)}),
         ("args.classes", {"args": argparse.Namespace(classes=",".join(BIRDS))}),
         ("label_map", {"label_map": INDICES}),
-        ("names", {"names": dict(enumerate(BIRDS))}),
-        ("idx_to_labels", {"idx_to_labels": dict(enumerate(BIRDS))}),
     ],
 )
 def test_names_of_classes_beside_the_weights_are_read(tmp_path, where, beside):
@@ -311,9 +298,7 @@ def test_names_of_classes_beside_the_weights_are_read(tmp_path, where, beside):
     ("where", "beside"),
     [
         ("class_to_idx", {"class_to_idx": INDICES | {"bird 007": 8}}),
-        ("class_to_idx", {"class_to_idx": {name: np.int64(i) for name, i in INDICES.items()}}),
         ("classes", {"classes": np.array(BIRDS)}),
-        ("class_names", {"class_names": BIRDS[:-1]}),
         ("class_names", {"class_names": [*BIRDS[:-1], " "]}),
     ],
 )

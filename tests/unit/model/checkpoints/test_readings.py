@@ -80,15 +80,12 @@ def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(tm
     ("content", "mean", "where"),
     [
         ({"args": Args(mean=[*MEAN])}, MEAN, "args.mean"),
-        ({"args": {"img_mean": "0.1,0.2,0.3"}}, MEAN, "args.img_mean"),
         ({"hyper_parameters": {"mean": MEAN, "std": OTHER}}, MEAN, "hyper_parameters.mean"),
-        ({"mean": [*MEAN]}, MEAN, "mean"),
         ({"config": {"data": {"mean": [*MEAN]}}}, MEAN, "config.data.mean"),
         ({"normalize": {"mean": [25.5, 51.0, 76.5]}}, MEAN, "normalize.mean"),
         ({"cfg": {"DATASET_MEAN": torch.tensor(MEAN)}}, MEAN, "cfg.DATASET_MEAN"),
         ({"args": Args(imagenet_default_mean_and_std=True)}, IMAGENET_MEAN, "args.imagenet_default_mean_and_std"),
         ({"args": Args(imagenet_default_mean_and_std=False)}, (0.5,) * 3, "args.imagenet_default_mean_and_std"),
-        ({"normalize": (MEAN, OTHER)}, MEAN, "normalize.mean"),
         (
             {"transform": f"Compose(\n  Resize(size=9)\n  Normalize(mean={MEAN}, std={OTHER})\n)"},
             MEAN,
@@ -105,12 +102,6 @@ def test_pixels_that_a_file_states_are_taken_in_every_family(tmp_path, content, 
     assert re.match(rf"{where} of the file|args in the file", description.origins["mean"].where)
     by_hand = describe_checkpoint(file, overrides=named | {"mean": "0,0,0"})
     assert (by_hand.preprocessing.mean, by_hand.origins["mean"].source) == ((0, 0, 0), "by hand")
-
-
-def test_pixels_in_the_metadata_of_safetensors_are_taken(tmp_path):
-    save_file(PLAIN, tmp_path / "x.safetensors", metadata={"mean": "[0.1, 0.2, 0.3]", "img_size": "16"})
-    description = describe_checkpoint(tmp_path / "x.safetensors", overrides={"architecture": "DeiT", "heads": "3"})
-    assert description.preprocessing.mean == MEAN
 
 
 def test_pixels_that_a_script_has_written_beside_the_weights_are_taken(tmp_path):
@@ -148,18 +139,11 @@ def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
     assert {description.origins[name].source for name in ("resize_size", "interpolation")} == {"stated"}
 
 
-def test_a_crop_mode_that_any_script_states_is_taken(tmp_path):
-    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_mode": "squash"}})
-    for named in (OF_DEIT, OF_TIMM):
-        assert describe_checkpoint(file, overrides=named).preprocessing.resize_mode == "squash"
-
-
 @pytest.mark.parametrize(
     ("content", "left"),
     [
         ({"config": {"resize": 256}}, "config.resize of the file (256)"),
         ({"normalize": True}, "normalize of the file (True)"),
-        ({"mean": 0.83}, "mean of the file (0.83)"),
         (
             {"args": Args(transform=f"Compose(\n Resize(size=9)\n Normalize(mean={MEAN}, std={OTHER})\n)")},
             "args.transform of the file (Compose( Resize(size=9) ))",
@@ -211,11 +195,6 @@ def test_two_lists_are_mean_and_std_under_a_name_of_pixels_alone():
     assert not of_pixels(steps, of="the file")
     pair = of_pixels({"normalize": [MEAN, OTHER]}, of="the file")
     assert {(one.fact, one.value) for one in pair} == {("mean", MEAN), ("std", OTHER)}
-
-
-def test_a_tensor_of_any_shape_with_a_number_for_each_channel_is_read():
-    (said,) = of_pixels({"pixel_mean": torch.tensor([0.25, 0.5, 0.75]).reshape(3, 1, 1)}, of="the file")
-    assert (said.fact, said.value) == ("mean", (0.25, 0.5, 0.75))
 
 
 def test_means_of_what_was_measured_are_not_those_of_pixels():

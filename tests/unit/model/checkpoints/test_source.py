@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import pickle
 import re
 
 import numpy as np
@@ -34,25 +33,9 @@ def test_pytorch_files(tmp_path, legacy, around):
     check(Source(tmp_path / "x.weights"))
 
 
-class Code:
-    def __reduce__(self):
-        return (print, ("this ran",))
-
-
-@pytest.mark.parametrize(
-    "save", [torch.save, lambda content, path: path.write_bytes(pickle.dumps(content, protocol=2))]
-)
-def test_code_in_a_pickle_is_refused_and_never_run(tmp_path, save, capsys):
-    save({"a": TENSORS["a.weight"], "code": Code()}, tmp_path / "x.pth")
-    with pytest.raises(CheckpointError, match="never run"):
-        Source(tmp_path / "x.pth")
-    assert "this ran" not in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("notes.txt", b"", "has no weights, such as model"),
         ("manifest.json", b"", "is a bundle, so it is exported already: make serve BUNDLE="),
         ("x.pth", {"epoch": 3}, "no state dict; it has epoch"),
     ],
@@ -117,9 +100,8 @@ MOMENTA = {"state": {0: {"exp_avg": torch.ones(2)}}, "param_groups": []}
         ({"state_dict": TENSORS, "state_dict_ema": None, "model": {"depth": 12}}, ""),
         ({"epoch": torch.tensor(3), "loss": torch.zeros(1), "model": TENSORS}, ""),
         ({"model_state_dict": TENSORS, "optimizer_state_dict": MOMENTA}, ""),  # PyTorch's tutorial on checkpoints
-        ({"module": TENSORS, "optimizer_state_dict": MOMENTA}, ""),  # DeepSpeed
     ],
-    ids=["timm", "one", "beside tensors", "tutorial", "DeepSpeed"],
+    ids=["timm", "one", "beside tensors", "tutorial"],
 )
 def test_the_state_dict_of_a_training_script_is_loaded(tmp_path, content, chosen):
     torch.save({"epoch": 3, **content}, tmp_path / "x.pth.tar")
@@ -128,7 +110,7 @@ def test_the_state_dict_of_a_training_script_is_loaded(tmp_path, content, chosen
     check(source)
 
 
-@pytest.mark.parametrize("file", ["x.pth.tar", "x.pth", "x.pt", "x.ckpt", "best_model.bin"])
+@pytest.mark.parametrize("file", ["x.pth.tar", "best_model.bin"])
 def test_a_lone_file_of_any_suffix_in_a_folder(tmp_path, file):
     (tmp_path / "run").mkdir()
     torch.save({"arch": "vit_tiny_patch16_224", "state_dict": TENSORS}, tmp_path / "run" / file)
@@ -269,8 +251,3 @@ def test_json_that_is_deep_or_huge_is_refused(tmp_path, text, message):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(CheckpointError, match=f"^config.json .*{message}"):
         read_json(tmp_path / "config.json")
-
-
-def test_json_may_begin_with_a_byte_order_mark(tmp_path):
-    (tmp_path / "config.json").write_text('{"a": "ö"}', "utf-8-sig")
-    assert read_json(tmp_path / "config.json") == {"a": "ö"}

@@ -31,13 +31,6 @@ def test_labels_become_the_classes_of_a_cosine_head(labels):
     assert description.origins["num_classes"].where == "labels.txt"
 
 
-def test_wordnet_ids_are_read_as_names(labels):
-    description = describe_checkpoint(CLIP, labels=labels("n02099601", "n02123045"))
-    assert description.labels == ("golden retriever", "tabby")
-    assert description.wordnet == ("n02099601", "n02123045")
-    assert description.origins["num_classes"].where == "labels.txt, as WordNet ids"
-
-
 @pytest.mark.parametrize(
     ("names", "prompts", "message"),
     [

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from model.fit.network import with_new_head
-from model.positions import resize
 from model.variants import variant
 from tests.support.toy import toy_model
 
@@ -33,10 +32,3 @@ def test_tokens_are_those_of_the_network_and_the_head_is_zero(changes, read, poo
         assert torch.equal(new(images), torch.zeros(2, 3))
     assert new.config.pool == pool
     assert not new.training
-
-
-def test_positions_are_interpolated():
-    model = toy_model(variant("mu/8", image_size=SIZE, num_classes=7))
-    images, larger = torch.randn(1, 3, 32, 40), resize(model, (32, 40))
-    new = with_new_head(model, classes=3, image_size=(32, 40))
-    assert torch.equal(new.encode(images), larger.encode(images))

@@ -42,9 +42,3 @@ def test_the_class_token_alone_is_read_on_demand():
     fitted = probe(toy.model, toy.preprocessing, squares(6, size=(24, 40)), ProbeRecipe(read="cls"))
     assert fitted.model.config == variant("mu/8", image_size=(24, 40), num_classes=3)
     assert fitted.recipe.keys() == {"method", "read", "pool", "weights", "strength", "temperature"}
-
-
-def test_images_of_another_size_are_refused():
-    toy = toy_checkpoint()
-    with pytest.raises(ValueError, match=r"the images are \(24, 24\), and the network takes \(24, 40\)"):
-        probe(toy.model, toy.preprocessing, squares(3, size=(24, 24)), ProbeRecipe())

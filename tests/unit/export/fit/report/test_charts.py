@@ -39,9 +39,7 @@ def test_curves_fall_and_rise_as_their_numbers():
     ("history", "dots"),
     [
         ([point(1)], 1),
-        ([point(1, train_loss=0.0)], 1),
         ([point(s, train_loss=float("nan")) for s in range(3)], 0),
-        ([point(0, epoch=0.0)], 1),
         ([point(s) for s in range(200)], 0),  # a line alone
     ],
 )

@@ -75,10 +75,7 @@ def test_a_disk_that_is_full_leaves_the_file_that_was_there(tmp_path):
         (lambda t: t.pop("blocks.0.attn.qkv.bias"), r"missing: blocks\.0\.attn\.qkv\.bias"),
         (lambda t: t.update({"head.bias": torch.zeros(3)}), r"head\.bias is \(3,\), not \(7,\)"),
         (lambda t: t.update(cls_token=torch.tensor(1.0)), "a token or a table of positions is a single number"),
-        (
-            lambda t: t.update(pos_embed=torch.zeros(1, 16, 16)),
-            r"pos_embed \(1, 16, 16\) does not fit a grid of \(3, 5\)",
-        ),
+        (lambda t: t.update(pos_embed=torch.zeros(1, 16, 16)), r"\(1, 16, 16\) does not fit a grid of \(3, 5\)"),
         (lambda t: t.update({f"blocks.0.attn.{RELATIVE}": torch.zeros(9, 2)}), "9 biases does not fit 5 by 9 offsets"),
     ],
 )
@@ -142,12 +139,4 @@ def test_a_file_that_is_missing_or_of_another_kind_is_refused(tmp_path, content)
 def test_the_error_for_an_unknown_network_names_the_nearest_family(tmp_path, names, message):
     save_file({name: torch.zeros(1) for name in names}, tmp_path / "x.safetensors")
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(tmp_path / "x.safetensors")
-
-
-@pytest.mark.parametrize("metadata", ["{", "[]", "[" * 100_000])
-def test_metadata_that_is_no_json_object_is_refused(tmp_path, metadata):
-    save(toy_checkpoint(depth=1), tmp_path / "toy.safetensors")
-    save_file(load_file(tmp_path / "toy.safetensors"), tmp_path / "x.safetensors", metadata={"vit-serve": metadata})
-    with pytest.raises(CheckpointError, match="the metadata vit-serve is not a JSON object"):
         load_checkpoint(tmp_path / "x.safetensors")

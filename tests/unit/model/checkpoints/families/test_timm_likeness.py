@@ -32,9 +32,7 @@ def bare(folder, name, *, classes=5, **changes):
 @pytest.mark.parametrize(
     "name",
     [
-        *("vit_base_patch16_224", "vit_small_patch32_224", "vit_large_patch14_clip_336", "vit_tiny_r_s16_p8_224"),
-        *("deit_base_distilled_patch16_384", "deit3_small_patch16_224", "vit_little_patch16_reg4_gap_256"),
-        *("vit_so400m_patch16_siglip_256", "vit_base_patch16_gap_224", "vit_intern300m_patch14_448"),
+        *("vit_base_patch16_224", "vit_small_patch32_224", "vit_tiny_r_s16_p8_224"),
         *("eva02_base_patch14_448", "vit_small_plus_patch16_dinov3"),
     ],
 )
@@ -50,11 +48,4 @@ def test_the_right_network_is_among_the_five_that_are_named(tmp_path, name):
 def test_sizes_that_no_network_has_are_part_of_the_example(tmp_path):
     torch.save(toy("vit_base_patch16_224", mlp_ratio=2)[1], tmp_path / "own.pth")
     with pytest.raises(CheckpointError, match=r"embed_dim=24 --set depth=2 --set num_heads=1 --set mlp_ratio=2.0$"):
-        describe_checkpoint(tmp_path / "own.pth")
-
-
-def test_layers_that_no_network_has_are_said_to_fit_none(tmp_path):
-    state = toy("vit_base_patch16_224")[1] | {f"blocks.0.attn.{part}_norm.weight": torch.ones(8) for part in "qk"}
-    torch.save(state, tmp_path / "own.pth")
-    with pytest.raises(CheckpointError, match="No network of timm fits its tensors"):
         describe_checkpoint(tmp_path / "own.pth")

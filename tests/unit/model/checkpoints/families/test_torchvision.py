@@ -5,10 +5,9 @@ import argparse
 import pytest
 import torch
 
-from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
-from tests.support.altered import GOLDEN, altered, renamed, stated
+from tests.support.altered import GOLDEN
 
 
 @pytest.mark.parametrize(
@@ -52,13 +51,6 @@ def test_the_command_line_in_the_file_comes_first(tmp_path):
     assert smaller.preprocessing.resize_size == (14, 14)  # the crop cuts off the same share of 20 pixels
 
 
-def test_a_share_that_the_crop_leaves_is_in_the_example(tmp_path):
-    state = torch.load(GOLDEN / "torchvision-vit/checkpoint.pth", weights_only=True)
-    torch.save({"model": state, "args": argparse.Namespace(crop_pct=0.8)}, tmp_path / "model_9.pth")
-    (problem,) = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3"}).problems
-    assert "--set resize_size=25,25" in problem
-
-
 def test_half_a_command_line_goes_before_what_is_published_too(tmp_path):
     shapes = {
         "class_token": (1, 1, 768),
@@ -78,11 +70,3 @@ def test_half_a_command_line_goes_before_what_is_published_too(tmp_path):
         CheckpointError, match=r"positions says image_size 224,224, and args\.val_crop_size of the file 208,208"
     ):
         describe_checkpoint(tmp_path / "model_9.pth")
-
-
-@pytest.mark.parametrize("name", ["heads", "heads.0", "heads.head.0"])
-def test_heads_of_fine_tuning(tmp_path, name):
-    tuned = altered("torchvision-vit", tmp_path, tensors=renamed("heads.head", name))
-    paths = tuned, GOLDEN / "torchvision-vit/checkpoint.pth"
-    one, other = (load_checkpoint(path, overrides=stated("torchvision-vit")) for path in paths)
-    assert torch.equal(one.model.head.weight, other.model.head.weight)

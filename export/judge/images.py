@@ -1,0 +1,131 @@
+"""Every map that a bundle offers of an image, and how faithful each is, by the service's own parts."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from app.backend import Backend
+from app.errors import InferenceFailed, NoClasses, UnsupportedType, UnusableImage
+from app.images.preprocess import PreprocessedImage
+from app.images.upload import Upload
+from app.inference.scoring import Logits, Scoring
+from app.maps.choice import Choice, choose
+from app.maps.faithfulness import Numbers, seeded
+from app.maps.measurement import Measurement
+from app.maps.occlusion import Fill, Occlusion
+from app.maps.record import Maps
+from app.settings import Settings
+from export.judge.areas import areas
+from export.judge.masks import Masks, Patches
+from export.messages import warn
+from export.walk import read_file
+from model.progress import track
+
+WAYS = {  # how a map is made, by its title; None: by chance
+    "class token (last layer)": Choice(method="class_token"),
+    "class token (mean of layers)": Choice(method="class_token", layer="mean"),
+    "rollout": Choice(method="rollout"),
+    "evidence": Choice(method="evidence"),
+    "positive evidence": Choice(method="positive_evidence"),
+    "measured": Choice(method="measured"),
+    "random": None,
+}
+Values = npt.NDArray[np.float32]  # (rows, columns)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgedImage:
+    file: Path
+    label: str  # the answer, whose score is followed
+    score: float
+    image: PreprocessedImage
+    maps: dict[str, Values]  # by their titles
+    areas: Numbers  # (maps, fills, 2)
+    on_object: Patches | None  # (patches,), where it is known
+
+
+def judged(bundle: Path, images: Mapping[Path, Path], masks: Path | None) -> list[JudgedImage]:
+    """Of files by their names in `masks`, those that can be used; stderr names the others.
+
+    Raises CannotStart, NoClasses for a model without a head, and ValueError for a mask that is not of its image.
+    """
+    found = []
+    with _opened(bundle, masks) as judge, asyncio.Runner() as runner:
+        for name, file in track(images.items(), "judging maps", of=len(images)):
+            try:
+                found.append(runner.run(judge.judged(file, name)))
+            except (UnsupportedType, UnusableImage, InferenceFailed) as error:
+                warn(f"{file} is skipped: {error.detail}")
+            except OSError as error:
+                warn(f"{file} is skipped: {error.strerror or error}")
+    return found
+
+
+@contextmanager
+def _opened(bundle: Path, masks: Path | None) -> Iterator["_Judge"]:
+    backend = Backend(settings=Settings(bundle=bundle))
+    try:
+        manifest = backend.bundle.manifest
+        if not manifest.labels:
+            raise NoClasses
+        with ThreadPoolExecutor(1) as pool:
+            occlusion = Occlusion(
+                patch=manifest.tokens.patch,
+                batcher=backend.batcher,
+                model=backend.model(),
+                cpu_pool=pool,
+                lifecycle=backend.lifecycle,
+            )
+            of_objects = Masks.of(masks, manifest) if masks else None
+            yield _Judge(backend=backend, occlusion=occlusion, scoring=Scoring.of(manifest), masks=of_objects)
+    finally:
+        backend.stop()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Judge:
+    backend: Backend
+    occlusion: Occlusion
+    scoring: Scoring
+    masks: Masks | None
+
+    async def judged(self, file: Path, name: Path) -> JudgedImage:
+        manifest = self.backend.bundle.manifest
+        image = await self.backend.preprocessor.prepare(Upload([read_file(file)]), thumbnail=True)
+        on_object = self.masks.on_object(name, image.size) if self.masks else None
+        explained = Maps.of(await self.backend.batcher.run("explain", image.pixels))
+        index, score = self.scoring.best(explained.logits)
+
+        async def scores(covered: Patches, fill: Fill) -> Numbers:
+            read = partial(self._score, index)
+            return np.array(await self.occlusion.run(image.pixels, covered, read, fills=[fill] * len(covered)))
+
+        maps = {title: await self._map(choice, explained, image, index) for title, choice in WAYS.items()}
+        return JudgedImage(
+            file=file,
+            label=manifest.labels[index],
+            score=score,
+            image=image,
+            maps=maps,
+            areas=await areas([*maps.values()], scores),
+            on_object=on_object,
+        )
+
+    def _score(self, index: int, logits: Logits) -> float:
+        return float(self.scoring.scores(logits)[index])
+
+    async def _map(self, choice: Choice | None, explained: Maps, image: PreprocessedImage, index: int) -> Values:
+        manifest = self.backend.bundle.manifest
+        if choice is None:
+            return seeded(image.pixels.tobytes()).random(manifest.tokens.grid, dtype=np.float32)
+        if choice.method == "measured":
+            measurement = Measurement(occlusion=self.occlusion, manifest=manifest, scoring=self.scoring)
+            return (await measurement.map(image.pixels, choice, index)).values
+        return choose(explained, manifest, choice).values
