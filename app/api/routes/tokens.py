@@ -4,16 +4,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from app.api.render import Format, draw_unless_known, representations
-from app.api.route import CheckedRoute
+from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.api.tokens import TokenParameters, check_accepted, packed
 from app.http.problems import problems
 from app.inference.tokens import array_for
 
-router = APIRouter(tags=["maps"], route_class=CheckedRoute)
+router = CheckedRouter(tags=["maps"])
 
 
 @router.get(
