@@ -39,7 +39,7 @@ ENGINE = """
 import sys
 from pathlib import Path
 import numpy as np
-from app.bundle import load_bundle
+from app.bundle import load_bundle, outputs_of
 from app.inference.cuda.engine import CudaEngine
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
@@ -48,7 +48,11 @@ KnownImage.check = lambda self, graph, outputs, *, provider: None  # all numbers
 bundle = load_bundle(Path(sys.argv[1]))
 manifest = bundle.manifest
 engine = CudaEngine(
-    folder=bundle.folder, image_size=manifest.image.size, precision=manifest.precision, max_batch=4, memory_bytes=2**30
+    folder=bundle.folder,
+    layout=outputs_of(manifest.explains, manifest.arrays),
+    precision=manifest.precision,
+    max_batch=4,
+    memory_bytes=2**30,
 )
 known = KnownImage(manifest.known_answer, manifest.image.size)
 model = Model(engine=engine, known=known)

@@ -7,13 +7,13 @@ def test_model_says_what_is_served_and_how_fast(client):
     assert answer["manifest"]["tokens"] == {"patch": 8, "grid": [8, 8], "prefix": ["class"]}
     assert {(row["graph"], row["batch"]) for row in answer["latency"]} >= {("classify", 1), ("explain", 1)}
     assert {row["batch"] for row in answer["latency"]} | {*answer["best_batch"].values()} <= {1, 2, 4, 8}
-    assert answer["best_batch"].keys() == {"classify", "explain"}
+    assert answer["best_batch"].keys() == {"classify", "explain", "tokens"}
     assert all(row["milliseconds"] > 0 for row in answer["latency"])
 
 
 def test_it_says_how_far_it_is_from_the_known_answer_and_not_the_whole_answer(client):
     answer = client.get("/model").json()
-    assert answer["deviation"].keys() == {"classify", "explain"}
+    assert answer["deviation"].keys() == {"classify", "explain", "tokens"}
     assert all(0 < share < 1 for share in answer["deviation"].values())
     assert "known_answer" not in answer["manifest"]
     assert answer["manifest"]["parity"]["logits"] < 1e-4

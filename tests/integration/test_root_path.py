@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from app.bundle import load_bundle
 from app.main import ROUTERS
+from app.settings import DEMO_BUNDLE
 
 ROOT = "/vit"
 CALLS = sorted(
@@ -21,6 +23,7 @@ VALUES = {
     "{version}": "1",
     "{name:path}": "main.js",
 }
+VECTORS = [[1.0] * load_bundle(DEMO_BUNDLE).manifest.features]
 PIXELS = {"name": "images", "datatype": "UINT8", "shape": [1, 64, 64, 3], "data": [0] * 64 * 64 * 3}
 
 
@@ -41,7 +44,10 @@ def rooted(serve):
 @pytest.fixture
 def ask(star):
     def asked(client, method, path, **headers):
-        body = {"json": {"inputs": [PIXELS]}} if path.endswith("/infer") else {"content": star}
+        if path.endswith("/infer"):
+            body = {"json": {"inputs": [PIXELS]}}
+        else:
+            body = {"json": VECTORS} if path.endswith("/evidence") else {"content": star}
         takes_one = method == "POST" and not path.endswith(("/verify", "/cover"))
         return client.request(method, path, headers=headers, **(body if takes_one else {}))
 

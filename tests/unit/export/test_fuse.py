@@ -38,8 +38,11 @@ def test_all_outputs_stay(folder):
     outputs = [value.name for value in before.graph.output]
     images = reference_pixels(load_bundle(folder).manifest.image, 3)
     sessions = (onnxruntime.InferenceSession(proto.SerializeToString()) for proto in (before, fused(before)))
-    asked = np.full((3, load_bundle(folder).manifest.explains["classes"][0]), MOST_LIKELY_CLASS)
-    runs = (session.run(outputs, {"images": images, "asked": asked}) for session in sessions)
+    manifest = load_bundle(folder).manifest
+    asked = np.full((3, manifest.explains["classes"][0]), MOST_LIKELY_CLASS)
+    directions = np.zeros((3, manifest.directions, manifest.features), np.float32)
+    inputs = {"images": images, "asked": asked, "directions": directions}
+    runs = (session.run(outputs, inputs) for session in sessions)
     for name, expected, found in zip(outputs, *runs, strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max(), err_msg=name)
 

@@ -96,7 +96,8 @@ def test_every_switch_gives_the_networks_numbers(changes, precision, limit):
     model = model_for(toy, precision, pixels)
     graph = ExplainGraph(replace(toy, model=model), precision, layers=(1, LAYERS))
     inputs = graph.example(len(pixels)) | {"images": torch.from_numpy(pixels)}
-    inputs["directions"][:, -1] = torch.randn(len(pixels), toy.config.embedding, generator=torch.manual_seed(0))
+    of_the_other = reference(toy, pixels, None if "asked" not in inputs else inputs["asked"].numpy())["embedding"][::-1]
+    inputs["directions"][:, -1] = torch.from_numpy(of_the_other.copy())
     if "asked" in inputs:
         inputs["asked"][:, -1] = DIRECTION
     with operators_in_torch(), torch.no_grad():
@@ -155,7 +156,9 @@ def write_branch(bundle, name, folder) -> None:
     branch = branches(model.graph)[name]
     outputs = [onnx.helper.make_tensor_value_info(value.name, onnx.TensorProto.FLOAT, None) for value in branch.output]
     inputs = [
-        value for value in model.graph.input if value.name in ("images", "asked")[: 2 if name == "explain" else 1]
+        value
+        for value in model.graph.input
+        if value.name in ("images", "asked", "directions")[: 3 if name == "explain" else 1]
     ]
     graph = onnx.helper.make_graph(branch.node, name, inputs, outputs, model.graph.initializer)
     versions = {"opset_imports": model.opset_import, "ir_version": model.ir_version}
