@@ -99,7 +99,10 @@ async def drawn(
 def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
     """The entry of OpenAPI for a path that answers in these formats, and whose `response_class` is Response."""
     binary = {"schema": BINARY, "example": "(a file)"}
-    return {200: {"content": {MEDIA_TYPES[format]: {} if format == "json" else binary for format in formats}}}
+    content = {MEDIA_TYPES[format]: {} if format == "json" else binary for format in formats}
+    if formats == ("npy",):
+        content["application/octet-stream"] = binary  # generators of clients leave out what they do not know
+    return {200: {"content": content}}
 
 
 def preferred_format(accept: Iterable[str], *, among: Iterable[Format]) -> Format:

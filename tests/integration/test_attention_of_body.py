@@ -54,8 +54,9 @@ def test_what_get_refuses_is_refused(client, star):
     assert (answer.status_code, answer.json()["type"]) == (422, "urn:vit-serve:problem:invalid-parameter")
 
 
-def test_it_takes_one_image(client):
-    assert client.post("/attention", files=[("image", b"one"), ("image", b"two")]).status_code == 400
+@pytest.mark.parametrize(("images", "status"), [(2, 422), (4, 400)])
+def test_it_takes_one_image_and_more_for_similarity_alone(client, images, status):
+    assert client.post("/attention", files=[("image", b"one")] * images).status_code == status
 
 
 def test_a_model_without_a_head_has_maps_and_no_predictions(serve, headless_bundle, star):

@@ -12,7 +12,7 @@ from fastapi import Query, Request, Response
 from pydantic import BaseModel
 
 from app.api.image_request import ImageRequest
-from app.api.render import MEDIA_TYPES, npy, preferred_format
+from app.api.render import BINARY, MEDIA_TYPES, npy, preferred_format
 from app.api.results import ImageAnswer
 from app.api.route import CheckedRouter
 from app.api.services import services_of
@@ -56,7 +56,9 @@ class EvidenceResponse(ImageAnswer):
                 "application/json": {
                     "schema": {"type": "array", "items": {"type": "array", "items": {"type": "number"}}}
                 },
-                MEDIA_TYPES["npy"]: {"schema": {"type": "string", "format": "binary"}},
+                "application/octet-stream": {
+                    "schema": BINARY
+                },  # any type but JSON; generators of clients know this one
             },
         }
     },

@@ -227,7 +227,13 @@ async def test_under_steady_load_a_self_test_takes_the_place_of_one_run(callers,
 def test_no_image_is_answered_after_the_event_loop_has_closed(caplog):
     loop = asyncio.new_event_loop()
     ticket = Ticket(
-        graph="classify", pixels=None, classes=(), deadline=math.inf, future=loop.create_future(), queued=0.0
+        graph="classify",
+        pixels=None,
+        classes=(),
+        directions=(),
+        deadline=math.inf,
+        future=loop.create_future(),
+        queued=0.0,
     )
     loop.close()
     answer([ticket], [Unavailable("It broke.")])

@@ -153,11 +153,11 @@ def test_invalid_tensors_are_refused_with_the_reason(head, tensors, reason):
         binary(head, tensors)
 
 
-WIDTHS = {"scores": 3, "logits": 3, "embedding": 8}
+SHAPES = {"scores": (3,), "logits": (3,), "embedding": (8,), "patches": (2, 3, 8), "tokens": (7, 8)}
 
 
 def outputs_of(*outputs: dict[str, Any], **parameters: Any) -> list[tuple[str, bool, int]]:
-    return wanted(Head.model_validate({**ONE(), "outputs": list(outputs), "parameters": parameters}), WIDTHS)
+    return wanted(Head.model_validate({**ONE(), "outputs": list(outputs), "parameters": parameters}), SHAPES)
 
 
 def test_outputs_are_the_declared_one_or_those_that_are_named():
@@ -175,10 +175,13 @@ def test_outputs_are_the_declared_one_or_those_that_are_named():
         [{"name": "zzz"}],
         [{"name": "scores"}, {"name": "scores"}],
         [{"name": "embedding", "parameters": {"classification": 1}}],
+        [{"name": "patches"}],
     ],
 )
 def test_other_outputs_are_refused(outputs):
-    with pytest.raises(MalformedRequest, match=r"scores, logits, embedding\.|has no classes"):
+    with pytest.raises(
+        MalformedRequest, match=r"scores, logits, embedding, patches, tokens\.|has no classes|binary data alone"
+    ):
         outputs_of(*outputs)
 
 
