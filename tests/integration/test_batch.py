@@ -7,16 +7,20 @@ import numpy as np
 import pytest
 
 from app.batch import BatchClassifier, BatchFailed
+from app.bundle import load_bundle
 from app.errors import InvalidParameter
 from app.settings import DEMO_BUNDLE
 from tests.support.pictures import jpeg
 
 BROKEN = jpeg()[:5000]
+VECTORS = np.random.default_rng(0).normal(size=(2, load_bundle(DEMO_BUNDLE).manifest.features)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def classify():
-    with BatchClassifier(DEMO_BUNDLE, top_k=3, evidence="star", measured=True, passes=16, tokens="patches") as batch:
+    with BatchClassifier(
+        DEMO_BUNDLE, top_k=3, evidence="star", measured=True, passes=16, vectors=VECTORS, tokens="patches"
+    ) as batch:
         yield batch
 
 
@@ -36,10 +40,12 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         assert row["measured"] == {name: drawn[name] for name in ("label", "index", "grid", "values", "spread")}
         tokens = client.post("/embed?tokens=patches", content=image)
         assert np.array_equal(row["tokens"][np.newaxis], np.load(BytesIO(tokens.content)))
+        shown = client.post(f"{result['attention']}/evidence", json=VECTORS.tolist()).json()["results"]
+        assert [{**one, "values": one["values"].ravel().tolist()} for one in row["vectors"]] == shown
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {
-        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence", "measured", "tokens")),
+        **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence", "measured", "vectors", "tokens")),
         "error": {name: problem[name] for name in ("type", "title", "status", "detail")},
     }
 

@@ -56,6 +56,9 @@ def test_the_library_returns_the_services_answers(guarded_url):
         assert client.classify(PICTURE.read_bytes(), attention=False).id is None
         assert client.attention(result.id).startswith(b"\x89PNG")
         assert json.loads(client.attention(result.id, format="json", method="rollout"))["method"] == "rollout"
+        embedding = client.embed(PICTURE).embedding
+        (towards,) = client.evidence(result.id, [embedding]).results
+        assert towards["receipt"]["product"] == pytest.approx(np.square(embedding).sum(), rel=1e-5)
         assert len(client.embed(str(PICTURE)).embedding) == client.model()["manifest"]["features"]
         found = client.verify(result.id, steps=4, random_orders=1)
         assert (found.label, len(found.deletion.scores)) == ("star", 5)
