@@ -136,7 +136,7 @@ FAULTS = {
         "app/maps/explainer.py", "(running := self._running.get(key)) is None", "(running := None) is None"
     ),
     "maps-of-another": Fault(  # The maps of one image are kept under a key that others have too.
-        "app/maps/explainer.py", "f\"{id}/{'-'.join(map(str, classes))}\"", "f\"{'-'.join(map(str, classes))}\""
+        "app/maps/explainer.py", 'key = f"{id}/{asked.key}"', "key = asked.key"
     ),
     "insertion-order": Fault(  # The curve of insertion runs backwards.
         "app/maps/faithfulness.py", "scores=of_orders[1, ::-1]", "scores=of_orders[1]"
@@ -211,8 +211,8 @@ FAULTS = {
     ),
     "parity-lean": Fault(  # The lean graph is compared with nothing.
         "export/parity.py",
-        "        found[name] = largest_of(found[name], _relative(expected[name], values))\n",
-        "        pass\n",
+        "            found[name] = largest_of(found[name], _relative(expected[name], answers[name]))\n",
+        "            pass\n",
     ),
     "agreement-fp32": Fault(  # The accuracy of float32 is that of the lean graph.
         "export/agreement.py",

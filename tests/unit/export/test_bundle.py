@@ -14,7 +14,7 @@ from app.inference.familiarity import open_familiarity
 from app.inference.openvino import ov as openvino
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
-from export.graphs import MAPS
+from export.graphs import EVIDENCE, MAPS
 from export.image_spec import image_spec
 from export.images import Images, reference_pixels
 from export.parity import ParityError
@@ -63,15 +63,14 @@ def test_a_network_of_many_switches_is_exported_and_checked(switched, name):
     assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
 
 
-def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, monkeypatch, capsys):
+def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, capsys):
     manifest = load_bundle(headless_bundle).manifest
     assert (manifest.labels, manifest.features, manifest.agreement) == ((), 32, None)
     assert manifest.parity["embedding"] < 1e-4
     assert manifest.parity["logits"] is None
     engine, pixels = engine_of(headless_bundle), reference_pixels(manifest.image, 3)
     assert set(engine.run("classify", pixels)) == {"embedding"}
-    assert set(engine.run("explain", pixels)) == set(manifest.explains) == {"embedding", *MAPS}
-    monkeypatch.setattr("export.bundle.trace", lambda graph: onnx.load(headless_bundle / "explain.onnx"))
+    assert set(engine.run("explain", pixels)) == set(manifest.explains) == {"embedding", *MAPS, *EVIDENCE}
     lower = write_bundle(toy_checkpoint(num_classes=0), tmp_path / "toy", replace=False, precision="bf16")
     assert (lower.agreement, lower.parity["logits"]) == (None, None)  # nor has it labels to agree about
     said = "This processor computes bf16 in fp32: figures show only a part of the rounding." in capsys.readouterr().err
@@ -158,7 +157,7 @@ def test_an_images_numbers_are_the_same_alone_and_among_others(switched, precisi
 def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
     manifest = write_bundle(load_checkpoint("model/demo/shapes.safetensors"), tmp_path / "demo", replace=False)
     committed = load_bundle(DEMO_BUNDLE).manifest
-    of_pictures = {"agreement", "calibration", "explains", "familiarity", "held_out"}
+    of_pictures = {"agreement", "calibration", "explains", "familiarity", "held_out", "mean"}
     varying = {"made_with", "files", "parity", "known_answer", *of_pictures}
     assert manifest.model_dump(exclude=varying) == committed.model_dump(exclude=varying)
     answer, other = manifest.known_answer, committed.known_answer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from export.arguments import Parser
+from export.arguments import FactsParser
 from model.checkpoints.by_hand import FACTS
 from model.checkpoints.recipe import FACTS as OF_PIXELS
 
@@ -24,6 +24,6 @@ def test_the_list_has_every_fact_that_a_loader_asks_for():
 
 def test_help_has_the_list(capsys):
     with pytest.raises(SystemExit):
-        Parser().parse_args(["--help"])
+        FactsParser().parse_args(["--help"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[-len(FACTS) :]] == [*FACTS]
