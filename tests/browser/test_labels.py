@@ -34,7 +34,7 @@ def test_an_unlikely_label_is_explained_by_keys_alone(looking):
     receipt = served(looking, address(looking))["receipt"]
     assert sum(receipt.values()) == pytest.approx(2 * receipt["logit"], abs=1e-3)
     turn(looking, "Inside")
-    looking.locator(".receipt .logit th", has_text=f"“{UNLIKELY}”").wait_for()
+    looking.locator(".receipt .logit th", has_text=f"Logit for “{UNLIKELY}”").wait_for()
     assert looking.locator(".labels [aria-pressed=true]").count() == 0
 
 
