@@ -21,12 +21,12 @@ import numpy.typing as npt
 from app.backend import Backend
 from app.errors import InferenceFailed, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.upload import Upload
-from app.inference.engine import MOST_LIKELY_CLASS, Outputs
+from app.inference.engine import MOST_LIKELY_CLASS, NO_DIRECTIONS, Asked, Outputs
 from app.inference.scoring import TOP_K, Scoring
 from app.inference.tokens import Which, arranged, array_for
 from app.maps.attention_map import AttentionMap, Method
 from app.maps.choice import Choice, check_choice, choose, classes_for
-from app.maps.direction import NO_VECTORS, asked_for, check_directions, products
+from app.maps.direction import asked_for, check_directions, products
 from app.maps.labels import index_of
 from app.maps.measured import PASSES
 from app.maps.measurement import Measurement
@@ -82,7 +82,7 @@ class BatchClassifier:
             self._scoring = Scoring.of(manifest)
             self._which = tokens
             self._array = array_for(manifest, layer) if tokens else None
-            self._vectors = NO_VECTORS if vectors is None else np.array(vectors, np.float32)
+            self._vectors = NO_DIRECTIONS if vectors is None else np.array(vectors, np.float32)
             self._asked = asked_for(self._vectors, manifest) if len(self._vectors) else []
             if len(self._vectors):
                 check_directions(manifest)
@@ -93,7 +93,7 @@ class BatchClassifier:
                 check_choice(choice, manifest)
             if self._choice:
                 likely = [MOST_LIKELY_CLASS] * manifest.explains["classes"][0]
-                self._explained = classes_for(self._choice, manifest.labels, likely)
+                self._explained = Asked(classes_for(self._choice, manifest.labels, likely))
             if self._measured and self._measured.label is not None:
                 index_of(self._measured.label, manifest.labels, ())
             occlusion = Occlusion(
@@ -194,10 +194,10 @@ class BatchClassifier:
                 outputs = {} if self._which is None else await run("tokens")
                 shown: list[AttentionMap] = []
                 for asked in self._asked:
-                    outputs |= await run("explain", classes=asked.classes, directions=asked.vectors)
-                    shown += products(Maps.of(outputs), self._manifest, OF_VECTORS, asked.vectors)
+                    outputs |= await run("explain", asked=asked)
+                    shown += products(Maps.of(outputs), self._manifest, OF_VECTORS, asked.directions)
                 if self._choice:
-                    outputs |= await run("explain", classes=self._explained)
+                    outputs |= await run("explain", asked=self._explained)
                 outputs = outputs or await run("classify")
                 row |= self._answer(outputs, shown)
                 if self._measured:

@@ -14,9 +14,8 @@ from app.images.preprocess import PreprocessedImage
 from app.images.preprocessor import Preprocessor
 from app.images.upload import Upload
 from app.inference.batcher import Batcher
-from app.inference.engine import Pixels
+from app.inference.engine import NOTHING_ASKED, Asked, Pixels
 from app.inference.familiarity import Familiarity
-from app.maps.direction import NOTHING_ASKED, Asked
 from app.maps.explainer import Explainer
 from app.maps.record import Maps
 from app.telemetry.stages import Stages
@@ -90,12 +89,10 @@ class Classifier:
 
     async def _process(self, image: Image, wanted: Wanted) -> Processed:
         prepared = await self._decode(image, wanted)
-        asked = wanted.explain or NOTHING_ASKED
         outputs = await self.batcher.run(
             wanted.graph,
             prepared.pixels,
-            classes=asked.classes,
-            directions=asked.vectors,
+            asked=wanted.explain or NOTHING_ASKED,
             deadline=wanted.deadline,
             stages=wanted.stages,
         )

@@ -7,12 +7,13 @@ Runtime runs the graphs through the service's engine, with everything folded and
 import copy
 import dataclasses
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Precision, is_array
-from app.inference.engine import DIRECTION, Classes, Engine, Outputs, Pixels
+from app.inference.engine import DIRECTION, Asked, Engine, Outputs, Pixels
 from export.image_spec import image_spec
 from export.images import reference_pixels
 from export.measured import Parity
@@ -69,11 +70,12 @@ def check_parity(
         worst = {name: max(worst.get(name, 0.0), difference) for name, difference in found.items()}
     places, features = engine.layout["explain"]["evidence"][0], checkpoint.config.embedding
     directions = np.random.default_rng(SEED).standard_normal((len(batches[0]), places, features), np.float32)
-    asked: list[Classes] = [[[DIRECTION] * places] * len(batches[0])]
+    explained_too = [[[DIRECTION] * places] * len(batches[0])]
     if checkpoint.config.num_classes:
-        asked.append(_least_likely(engine, batches[0]))
-    for classes in asked:
-        found, _ = compare(checkpoint, engine, precision, batches[0], classes=classes, directions=directions)
+        explained_too.append(_least_likely(engine, batches[0]))
+    for classes in explained_too:
+        asked = [Asked(*of_image) for of_image in zip(classes, directions, strict=True)]
+        found, _ = compare(checkpoint, engine, precision, batches[0], asked=asked)
         worst = {name: max(worst.get(name, 0.0), difference) for name, difference in found.items()}
     parity = Parity(pictures=sum(map(len, batches)), **worst)
     return parity, np.concatenate(distances[: len(BATCHES)])
@@ -85,19 +87,19 @@ def compare(
     precision: Precision,
     batch: Pixels,
     *,
-    classes: Classes = (),
-    directions: npt.NDArray[np.float32] | None = None,
+    asked: Sequence[Asked] = (),
 ) -> tuple[dict[str, float], Outputs]:
-    """The largest difference of each quantity in both graphs, and the outputs of the explaining one for these `classes`
-    of each image, or the most likely ones. Raises ParityError as `check_parity` does.
+    """The largest difference of each quantity in both graphs, and the outputs of the explaining one for what is `asked`
+    of each image, directions in all places, or the most likely classes. Raises ParityError as `check_parity` does.
     """
     allowed: dict[str, float] = dict(TOLERANCES)
     if precision != "fp32":
         allowed = dict.fromkeys(TOLERANCES, math.inf) | dict.fromkeys(LOOSE, LOWER[precision])
-    explained = engine.run("explain", batch, classes, () if directions is None else [*directions])
+    explained = engine.run("explain", batch, asked)
+    directions = np.stack([of_image.directions for of_image in asked]) if asked else None
     _check_sums(explained)
     if "logits" in explained:
-        _check_classes(explained, classes)
+        _check_classes(explained, [of_image.classes for of_image in asked])
     expected = reference(checkpoint, batch, explained.get("classes"), directions)
     with_tokens = engine.run("tokens", batch)
     found = max_differences(expected, with_tokens | explained, directions)
@@ -169,14 +171,14 @@ def explained_whole(outputs: Outputs, directions: npt.NDArray[np.floating] | Non
     return np.where(classes == DIRECTION, of_directions, logits)
 
 
-def _least_likely(engine: Engine, batch: Pixels) -> Classes:
+def _least_likely(engine: Engine, batch: Pixels) -> list[list[int]]:
     """The least likely classes of each image, as many as are explained."""
     explained = engine.run("explain", batch)
     found: list[list[int]] = np.argsort(explained["logits"])[:, : explained["classes"].shape[1]].tolist()
     return found
 
 
-def _check_classes(explained: Outputs, given: Classes) -> None:
+def _check_classes(explained: Outputs, given: Sequence[Sequence[int]]) -> None:
     if len(given) and (explained["classes"] != given).any():
         raise ParityError("the classes of the explaining graph are not those that were given")
     if len(given):

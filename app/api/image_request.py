@@ -21,7 +21,7 @@ from app.api.services import Services
 from app.classifier import Image, Outcome, Processed, Wanted
 from app.errors import DeadlineExceeded, ServiceError, UnfamiliarImage, UnsupportedType
 from app.images.upload import Upload
-from app.maps.direction import NOTHING_ASKED, Asked
+from app.inference.engine import NOTHING_ASKED, Asked
 from app.telemetry.logs import access_log
 from app.telemetry.request_state import RequestState
 

@@ -18,13 +18,12 @@ from app.classifier import Classifier
 from app.errors import DeadlineExceeded, UnknownAttention
 from app.http.admission import Admission
 from app.images.preprocess import PreprocessedImage
-from app.inference.engine import Outputs
+from app.inference.engine import Asked, Outputs
 from app.inference.model import Model
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.attention_map import AttentionMap
 from app.maps.choice import Choice, choose, classes_for
-from app.maps.direction import Asked
 from app.maps.explainer import Explainer
 from app.maps.judgement import Judgement
 from app.maps.measurement import Measurement

@@ -27,17 +27,22 @@ def settled(choice: C, manifest: Manifest) -> C:
     return choice.model_copy(update={"against": choice.against or default})
 
 
-async def others(choice: Choice, services: Services, request: Request) -> tuple[KeptImage, ...]:
-    """The kept images of `like` and, if it is one, of `against`. Raises UnknownAttention, StoreUnavailable."""
+async def others(choice: Choice, services: Services, request: Request) -> list[tuple[str, KeptImage]]:
+    """`like` and, if it is an id, `against`, with the images kept. Raises UnknownAttention, StoreUnavailable."""
     if choice.like is None:
-        return ()
+        return []
     ids = [choice.like, choice.against if choice.against not in (MEAN, NOTHING) else None]
-    return tuple([await services.kept(id, request) for id in ids if id is not None])
+    return [(id, await services.kept(id, request)) for id in ids if id is not None]
 
 
-async def direction_to(choice: Choice, images: tuple[KeptImage, ...], services: Services, request: Request) -> Vectors:
-    """The direction (1, features), for which the `others` are run. Raises what `Services.run` raises."""
-    embeddings = [(await services.run("classify", image, request))["embedding"] for image in images]
+async def direction_to(
+    choice: Choice, images: list[tuple[str, KeptImage]], services: Services, request: Request
+) -> Vectors:
+    """The direction (1, features), from the maps of the `others`, which are kept: the next drawing runs nothing.
+
+    Raises what `Services.maps` raises.
+    """
+    embeddings = [(await services.maps(id, image, request)).embedding for id, image in images]
     return direction_of(choice, embeddings, services.bundle.manifest)
 
 

@@ -13,19 +13,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
 from app.bundle import GRAPHS, Graph
 from app.errors import DeadlineExceeded, ServiceError, Unavailable
-from app.inference.engine import Outputs, Pixels, runs_beside
+from app.inference.engine import NOTHING_ASKED, Asked, Outputs, Pixels, runs_beside
 from app.inference.model import Model
 from app.lifecycle import STOPPING
 from app.telemetry.stages import Stages
 
 log = logging.getLogger(__name__)
 
-NO_DIRECTIONS = np.zeros((0, 0), np.float32)
 SELF_TEST_S = 30.0  # without a batch, after which the engine has to test itself
 BUSY_TEST_S = 120.0  # since the last self-test, after which it has to in any case
 
@@ -36,8 +32,7 @@ class Ticket:
 
     graph: Graph
     pixels: Pixels  # (height, width, 3)
-    classes: Sequence[int]  # to explain, as far as any are given
-    directions: npt.NDArray[np.float32]  # (n, features), in the first of their places
+    asked: Asked
     deadline: float  # seconds of time.monotonic
     future: asyncio.Future[Outputs]
     queued: float
@@ -91,13 +86,11 @@ class Batcher:
         graph: Graph,
         pixels: Pixels,
         *,
-        classes: Sequence[int] = (),
-        directions: npt.NDArray[np.float32] = NO_DIRECTIONS,
+        asked: Asked = NOTHING_ASKED,
         deadline: float = math.inf,
         stages: Stages | None = None,
     ) -> Outputs:
-        """Outputs for one image, all finite, without the batch dimension. `pixels` is uint8 (height, width, 3), and
-        `classes` and `directions` are those to explain, as an engine takes them.
+        """Outputs for one image, all finite, without the batch dimension. `pixels` is uint8 (height, width, 3).
 
         `deadline` is in seconds of time.monotonic. A caller that is cancelled leaves the queue. Raises DeadlineExceeded
         where not even a run of this image alone could end by `deadline`, InferenceFailed or Overloaded when this image
@@ -107,8 +100,7 @@ class Batcher:
         ticket = Ticket(
             graph=graph,
             pixels=pixels,
-            classes=classes,
-            directions=directions,
+            asked=asked,
             deadline=deadline,
             future=future,
             queued=time.perf_counter(),

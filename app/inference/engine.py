@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from math import prod
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,12 @@ from app.errors import CannotStart
 
 Pixels = npt.NDArray[np.uint8]
 Images = Pixels | Sequence[Pixels]  # each (height, width, 3); as one array (images, height, width, 3)
-Classes = Sequence[Sequence[int]]  # of each image, those to explain, as far as any are given
 Outputs = dict[str, npt.NDArray[Any]]  # by the graph's output names, each with the batch first except for one image's
 Layout = Mapping[Graph, Shapes]  # the outputs of each graph that the bundle has
-Directions = Sequence[npt.NDArray[np.float32]]  # of each image, (n, features), for the first n places of its classes
 MOST_LIKELY_CLASS = -1  # in the k-th place: the k-th most likely
 DIRECTION = -2  # in the k-th place: the inner product of the embedding with the k-th direction
 Fault = Literal["memory", "fatal", "other"]
+NO_DIRECTIONS: npt.NDArray[np.float32] = np.zeros((0, 0), np.float32)
 
 MEMORY = re.compile(
     r"(failed to|cannot) allocate memory|out of memory|bad[ _]alloc(ation)?\b|smaller than requested bytes"
@@ -65,6 +64,16 @@ FATAL = re.compile(
 )
 
 
+class Asked(NamedTuple):
+    """What to explain of an image: K places, of which the first ones are given."""
+
+    classes: Sequence[int] = ()  # or MOST_LIKELY_CLASS, or DIRECTION
+    directions: npt.NDArray[np.float32] = NO_DIRECTIONS  # (n, features), each in its place
+
+
+NOTHING_ASKED = Asked()
+
+
 class Check(Protocol):
     """Runs the known image so many times at once, and raises WrongAnswer."""
 
@@ -80,26 +89,16 @@ class Engine(Protocol):
     computes_in: Precision  # the numbers in which the blocks are really computed
     side_by_side: int = 1  # runs of one image each, in graphs without maps; 1: one run follows another
     layout: Layout
-    takes_directions: bool  # graphs of before do not
 
     def warm_up(self, check: Check) -> None:
         """Call `check` for each way to run, twice for each that is measured: the first run also allocates memory."""
         ...
 
-    def run(
-        self,
-        graph: Graph,
-        images: Images,
-        classes: Classes = (),
-        directions: Directions = (),
-        *,
-        beside: bool = False,
-    ) -> Outputs:
+    def run(self, graph: Graph, images: Images, asked: Sequence[Asked] = (), *, beside: bool = False) -> Outputs:
         """Outputs for `images`. They stay as they are in later runs. A run `beside` others has its share of the cores;
-        else it has all of them, and nothing may run beside it. The graph `explain` has evidence for K classes of
-        each image: the `classes` given, of which MOST_LIKELY_CLASS stands for one by its place, and in the places after
-        them the most likely. DIRECTION stands for the one of `directions` in its place; a model without a head has
-        evidence for these alone.
+        else it has all of them, and nothing may run beside it. The graph `explain` has evidence for what is `asked` of
+        each image, and in the places after that for the most likely classes; a model without a head for directions
+        alone.
         """
         ...
 
@@ -112,6 +111,8 @@ class CpuEngine(Engine):
     and side by side, because OpenVINO 2026.4 refuses a branch that has an output for each of them.
     """
 
+    takes_directions: bool  # graphs of before do not
+
     def warm_up(self, check: Check) -> None:
         for graph in self.layout:
             check(graph)
@@ -121,15 +122,7 @@ class CpuEngine(Engine):
                 for graph in [graph for graph in self.layout if runs_beside(graph)] * 2:
                     list(threads.map(partial(check, beside=True), [graph] * self.side_by_side))
 
-    def run(
-        self,
-        graph: Graph,
-        images: Images,
-        classes: Classes = (),
-        directions: Directions = (),
-        *,
-        beside: bool = False,
-    ) -> Outputs:
+    def run(self, graph: Graph, images: Images, asked: Sequence[Asked] = (), *, beside: bool = False) -> Outputs:
         """The outputs are views of the rows."""
         batch = images[0][np.newaxis] if len(images) == 1 else np.stack(list(images))  # a single image is not copied
         inputs: dict[str, npt.NDArray[Any]] = {"images": batch, "explain": np.array(graph == "explain")}
@@ -137,10 +130,9 @@ class CpuEngine(Engine):
             inputs["with_tokens"] = np.array(graph == "tokens")
         if explained := self.layout["explain"].get("classes"):
             inputs["asked"] = np.empty((len(batch), *explained), np.int64)
-            fill_classes(inputs["asked"], classes)
         if self.takes_directions:
-            inputs["directions"] = np.zeros((len(batch), *directions_of(self.layout)), np.float32)
-            fill_directions(inputs["directions"], directions)
+            inputs["directions"] = np.empty((len(batch), *directions_of(self.layout)), np.float32)
+        fill(inputs, asked)
         rows = self._rows(inputs, beside=beside)
         outputs: Outputs = {}
         start = 0
@@ -162,19 +154,19 @@ def runs_beside(graph: Graph) -> bool:
     return graph != "explain"
 
 
-def fill_classes(places: npt.NDArray[np.int64], classes: Classes) -> None:
-    """Write what an explaining graph takes to `places` (images, K)."""
-    places[:] = MOST_LIKELY_CLASS
-    for row, given in zip(places, classes, strict=False):
-        row[: len(given)] = given
-
-
-def fill_directions(places: npt.NDArray[np.float32], directions: Directions) -> None:
-    """Write them to `places` (images, K, features), of which the others are 0."""
-    places[:] = 0
-    for row, given in zip(places, directions, strict=False):
-        if len(given):
-            row[: len(given)] = given
+def fill(inputs: Mapping[str, npt.NDArray[Any]], asked: Sequence[Asked]) -> None:
+    """Write what is asked to those of the `inputs` that the graph takes: `asked` (images, K), int64, and `directions`
+    (images, K, features), float32, of which the others are 0.
+    """
+    if "asked" in inputs:
+        inputs["asked"][:] = MOST_LIKELY_CLASS
+        for row, of_image in zip(inputs["asked"], asked, strict=False):
+            row[: len(of_image.classes)] = of_image.classes
+    if "directions" in inputs:
+        inputs["directions"][:] = 0
+        for row, of_image in zip(inputs["directions"], asked, strict=False):
+            if len(of_image.directions):
+                row[: len(of_image.directions)] = of_image.directions
 
 
 def directions_of(layout: Layout) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Graph, KnownAnswer, is_array
-from app.inference.engine import DIRECTION, MOST_LIKELY_CLASS, Classes, DeviceError, Directions, Outputs, Pixels
+from app.inference.engine import DIRECTION, MOST_LIKELY_CLASS, Asked, DeviceError, Outputs, Pixels
 
 GOLDEN_RATIO = (5**0.5 - 1) / 2
 BY_CLASS = ("evidence", "evidence_heads", "evidence_rest", "lens")
@@ -41,19 +41,21 @@ class KnownImage:
         self._image = enlarged(np.frombuffer(answer.pixels, np.uint8).reshape(*answer.size, 3), size)
         self._logits = np.array(answer.logits)
         self._classes = np.array(answer.classes)
-        self._asked = [
-            index if place % 2 or index == DIRECTION else MOST_LIKELY_CLASS
-            for place, index in enumerate(answer.classes)
-        ]
         self._sums = {name: np.array(numbers) for name, numbers in answer.sums.items()}
-        self._directions = known_directions(answer.classes, features=len(self._sums["embedding"]))
+        self._asked = Asked(
+            [
+                index if place % 2 or index == DIRECTION else MOST_LIKELY_CLASS
+                for place, index in enumerate(answer.classes)
+            ],
+            known_directions(answer.classes, features=len(self._sums["embedding"])),
+        )
         self.largest: dict[Graph, float] = {}  # difference that was found so far, as a share of what is allowed
 
-    def inputs(self, count: int) -> tuple[Pixels, Classes, Directions]:
+    def inputs(self, count: int) -> tuple[Pixels, list[Asked]]:
         """`count` times the image, uint8 (count, height, width, 3), and what to explain: every other class is left to
         the graph, and one place may have a direction.
         """
-        return np.repeat(self._image[np.newaxis], count, axis=0), [self._asked] * count, [self._directions] * count
+        return np.repeat(self._image[np.newaxis], count, axis=0), [self._asked] * count
 
     def check(self, graph: Graph, outputs: Outputs, *, provider: str) -> None:
         """Raises WrongAnswer if a row of `outputs` is not within the tolerance. `provider` is named in the message."""

@@ -2,11 +2,12 @@
 
 import threading
 import time
+from collections.abc import Sequence
 
 from pydantic import BaseModel
 
 from app.bundle import GRAPHS, Graph
-from app.inference.engine import Classes, Directions, Engine, Images, Outputs
+from app.inference.engine import Asked, Engine, Images, Outputs
 from app.inference.known_answer import KnownImage
 
 NEWEST_WEIGHT = 0.1  # of the newest run in the running mean
@@ -41,20 +42,12 @@ class Model:
         if self.engine.side_by_side == 1:
             self.largest |= {graph: self._latency[graph].best() for graph in self.engine.layout}
 
-    def run(
-        self,
-        graph: Graph,
-        images: Images,
-        classes: Classes = (),
-        directions: Directions = (),
-        *,
-        beside: bool = False,
-    ) -> Outputs:
-        """Outputs for `images`, each uint8 (height, width, 3), and the `classes` and `directions` to explain. As many
-        threads may call it at once as the engine has runs side by side, each `beside` the others and with one image.
+    def run(self, graph: Graph, images: Images, asked: Sequence[Asked] = (), *, beside: bool = False) -> Outputs:
+        """Outputs for `images`, each uint8 (height, width, 3), and what is `asked` of each. As many threads may call it
+        at once as the engine has runs side by side, each `beside` the others and with one image.
         """
         start = time.perf_counter()
-        outputs = self.engine.run(graph, images, classes, directions, beside=beside)  # what raises counts for nothing
+        outputs = self.engine.run(graph, images, asked, beside=beside)  # what raises counts for nothing
         self._latency[graph].add(self._at_once(len(images), beside=beside), time.perf_counter() - start)
         return outputs
 

@@ -129,12 +129,11 @@ class Runner:
         if not tickets:
             return
         self.on_batch(batch.graph, len(tickets))
-        pixels, classes = [ticket.pixels for ticket in tickets], [ticket.classes for ticket in tickets]
-        directions = [ticket.directions for ticket in tickets]
+        pixels, asked = [ticket.pixels for ticket in tickets], [ticket.asked for ticket in tickets]
         started = time.perf_counter()
         try:
             with self._watched(batch, len(tickets)):
-                outputs = self._model.run(batch.graph, pixels, classes, directions, beside=batch.beside)
+                outputs = self._model.run(batch.graph, pixels, asked, beside=batch.beside)
         except WrongAnswer:
             raise
         except Exception as error:

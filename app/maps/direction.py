@@ -1,14 +1,13 @@
 """Evidence for a direction of the space of embeddings: for another image, or for any vector."""
 
-import hashlib
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Manifest
 from app.errors import InvalidParameter
-from app.inference.engine import DIRECTION
+from app.inference.engine import DIRECTION, Asked
 from app.maps.attention_map import AttentionMap
 from app.maps.choice import Choice, evidence_map
 from app.maps.record import Maps
@@ -16,23 +15,6 @@ from app.maps.record import Maps
 MEAN, NOTHING = "mean", "nothing"  # what may stand in place of an image's id that is subtracted
 
 Vectors = npt.NDArray[np.float32]  # (n, features)
-NO_VECTORS: Vectors = np.zeros((0, 0), np.float32)
-
-
-class Asked(NamedTuple):
-    """What a run explains, as an engine takes it: classes by index, and vectors in the first of their places."""
-
-    classes: tuple[int, ...]
-    vectors: Vectors = NO_VECTORS
-
-    @property
-    def key(self) -> str:
-        """Of the maps in a store."""
-        key = "-".join(map(str, self.classes))
-        return f"{key}/{hashlib.sha256(self.vectors.tobytes()).hexdigest()[:32]}" if len(self.vectors) else key
-
-
-NOTHING_ASKED = Asked(())
 
 
 def check_directions(manifest: Manifest) -> None:

@@ -1,6 +1,7 @@
 """Keeps images, and makes their maps when somebody asks for them, once for all who ask at the same time."""
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections import Counter
@@ -17,9 +18,8 @@ from app.bundle import Graph
 from app.errors import DeadlineExceeded, UnknownAttention
 from app.images.preprocess import PreprocessedImage
 from app.inference.batcher import Batcher
-from app.inference.engine import Outputs
+from app.inference.engine import NOTHING_ASKED, Asked, Outputs
 from app.inference.scoring import most_likely
-from app.maps.direction import NOTHING_ASKED, Asked
 from app.maps.record import DamagedRecord, KeptImage, Maps, RecordFormat
 from app.telemetry.metrics import Metrics
 from app.telemetry.stages import Stages
@@ -68,7 +68,7 @@ class Explainer:
         if not await self.store.keep(id, self.records.pack_image(kept)):
             return None
         if maps is not None:
-            await self.store.keep(f"{id}/{Asked(kept.classes).key}", self.records.pack_maps(maps))
+            await self.store.keep(_key(id, Asked(kept.classes)), self.records.pack_maps(maps))
         return id
 
     async def find(self, id: str, stages: Stages) -> KeptImage:
@@ -85,7 +85,7 @@ class Explainer:
         The run goes on when a caller's `deadline` passes (seconds of time.monotonic), and is cancelled when its last
         caller is. Raises DeadlineExceeded, StoreUnavailable, and what admission and the batcher raise.
         """
-        key = f"{id}/{asked.key}"
+        key = _key(id, asked)
         with stages.time("store"):
             if (found := await self._read(key, self.records.unpack_maps)) is not None:
                 return found
@@ -122,8 +122,7 @@ class Explainer:
             outputs = await self.batcher.run(
                 graph,
                 kept.image.pixels,
-                classes=asked.classes,
-                directions=asked.vectors,
+                asked=asked,
                 deadline=latest or deadline,
                 stages=stages,
             )
@@ -170,3 +169,10 @@ class Explainer:
 
 def _passes_key(id: str) -> str:
     return f"{id}/passes"
+
+
+def _key(id: str, asked: Asked) -> str:
+    """The key of maps in the store."""
+    key = f"{id}/{'-'.join(map(str, asked.classes))}"
+    directions = asked.directions
+    return f"{key}/{hashlib.sha256(directions.tobytes()).hexdigest()[:32]}" if len(directions) else key

@@ -26,7 +26,7 @@ SHARES = (0.3, 0.7)  # of the patches in a mask: with one share alone, an offset
 CELL = 3  # patches between the random numbers of a mask
 LEAST_CELLS = 4  # along a side of the grid
 LENGTHS = (0.8, 1.6)  # patches over which effects are alike
-NOISES = (0.01, 0.1, 1.0)  # variance of what is no sum over patches, in parts of the variance of the sum
+NOISES = (0.01, 0.1, 1.0)  # variance of the noise, as a share of the variance of the sum over patches
 LEAST_NOISE = 1e-9  # where every pass has the same answer
 
 

@@ -136,7 +136,7 @@ FAULTS = {
         "app/maps/explainer.py", "(running := self._running.get(key)) is None", "(running := None) is None"
     ),
     "maps-of-another": Fault(  # The maps of one image are kept under a key that others have too.
-        "app/maps/explainer.py", 'key = f"{id}/{asked.key}"', "key = asked.key"
+        "app/maps/explainer.py", "key = f\"{id}/{'-'.join", "key = f\"{'-'.join"
     ),
     "insertion-order": Fault(  # The curve of insertion runs backwards.
         "app/maps/faithfulness.py", "scores=of_orders[1, ::-1]", "scores=of_orders[1]"

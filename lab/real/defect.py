@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image
 
-AROUND = 2  # pixels on each side, of which one is told
+AROUND = 2  # pixels on each side of the one that is guessed
 EDGE = 6  # pixels that are left out, as some images have a rim
 HEIGHT, WIDTH = 11, 7  # of a window over which what is left is added up; a defect is about as large
 SHARE = 1 / 3  # of the largest sum, from which a window is on the defect

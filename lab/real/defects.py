@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from app.bundle import Manifest, load_bundle
 from app.images.preprocess import preprocess
-from app.inference.engine import Engine, Pixels
+from app.inference.engine import Asked, Engine, Pixels
 from app.maps.choice import Choice, choose
 from app.maps.faithfulness import ranked
 from app.maps.occlusion import filled, occluded
@@ -141,7 +141,7 @@ def _with_heads(checkpoint: Checkpoint, probes: list[Probe]) -> Checkpoint:
 def _found(engine: Engine, pixels: Pixels, on_defect: Patches, draw: int, manifest: Manifest) -> dict[str, bool]:
     """Whether one of the hottest patches of each map is on the defect."""
     classes = [len(LABELS) * draw + kind for kind in (LOCAL, NOMINAL)]
-    outputs = engine.run("explain", [pixels], [classes])
+    outputs = engine.run("explain", [pixels], [Asked(classes)])
     maps = Maps.of({name: of_image[0] for name, of_image in outputs.items()})
     hits = {}
     for name, choice in MAPS.items():

@@ -1,6 +1,6 @@
 """Engines and models on the bundle of a folder, and an engine that is watched or altered."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from app.bundle import COMBINED_GRAPH, Precision, load_bundle
-from app.inference.engine import Check, Classes, Directions, Engine, Graph, Images, Outputs
+from app.inference.engine import Asked, Check, Engine, Graph, Images, Outputs
 from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.inference.onnxruntime import OnnxEngine
@@ -27,19 +27,8 @@ class SideBySide(Engine):
         for graph in self.layout:
             check(graph)
 
-    def run(
-        self,
-        graph: Graph,
-        images: Images,
-        classes: Classes = (),
-        directions: Directions = (),
-        *,
-        beside: bool = False,
-    ) -> Outputs:
-        runs = [
-            self._one_image.run(graph, [image], classes[at : at + 1], directions[at : at + 1], beside=True)
-            for at, image in enumerate(images)
-        ]
+    def run(self, graph: Graph, images: Images, asked: Sequence[Asked] = (), *, beside: bool = False) -> Outputs:
+        runs = [self._one_image.run(graph, [image], asked[at : at + 1], beside=True) for at, image in enumerate(images)]
         return {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
 
 
@@ -84,18 +73,10 @@ class Watched:
     def __getattr__(self, name: str):
         return getattr(self._engine, name)
 
-    def run(
-        self,
-        graph: Graph,
-        images: Images,
-        classes: Classes = (),
-        directions: Directions = (),
-        *,
-        beside: bool = False,
-    ) -> Outputs:
+    def run(self, graph: Graph, images: Images, asked: Sequence[Asked] = (), *, beside: bool = False) -> Outputs:
         self.runs.append((graph, len(images)))
         self.before(graph, images)
-        outputs = self._engine.run(graph, images, classes, directions, beside=beside)
+        outputs = self._engine.run(graph, images, asked, beside=beside)
         outputs = {name: rows.copy() for name, rows in outputs.items()}
         self.after(graph, outputs, beside)
         return outputs

@@ -17,13 +17,13 @@ STICKY = "CUDA failure 700: an illegal memory access was encountered ; GPU=0 ; h
 
 
 class FaultyModel(Model):
-    def run(self, graph, images, classes=(), directions=(), *, beside=False):
+    def run(self, graph, images, asked=(), *, beside=False):
         time.sleep(RUN_S)
         print(RUN_ENDS, flush=True)  # noqa: T201
         if any(image.max() == 0 for image in images):
             eventually(Path(os.environ["BREAKS_ONCE_THERE_IS"]).exists)
             raise RuntimeError(STICKY)
-        return self.engine.run(graph, images, classes, directions, beside=beside)
+        return self.engine.run(graph, images, asked, beside=beside)
 
     def warm_up(self):
         """Not seconds for each way to run."""

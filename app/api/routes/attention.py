@@ -25,11 +25,11 @@ from app.errors import InvalidParameter, ServiceError
 from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.images.upload import Upload
-from app.inference.engine import MOST_LIKELY_CLASS
+from app.inference.engine import MOST_LIKELY_CLASS, Asked
 from app.inference.scoring import TOP_K, Prediction
 from app.maps.attention_map import AttentionMap, Chosen, Comparison, Receipt
 from app.maps.choice import Choice, check_choice, choose, classes_for
-from app.maps.direction import MEAN, NOTHING, Asked, asked_for, similarity
+from app.maps.direction import MEAN, NOTHING, asked_for, similarity
 
 OF_SCALE = "Which numbers get the first and the last colour"
 OF_FORMAT = "Overrides the Accept header"
@@ -145,13 +145,13 @@ async def attention_of_body(request: Request) -> Response:
     else:
         likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
         asked = Asked(classes_for(parameters, scoring.labels, likely))
-    (outcome,) = map(_usable, await brought.run(images[:1], attention=False, explain=asked, success="explained"))
-    assert outcome.maps
-    if len(images) > 1:
-        shown = similarity(outcome.maps, manifest, parameters, direction)
-    elif parameters.method == "measured":
+    explain = None if parameters.method == "measured" else asked
+    (outcome,) = map(_usable, await brought.run(images[:1], attention=False, explain=explain, success="explained"))
+    if outcome.maps is None:
         top = int(outcome.logits.argmax())
         shown = await services.measured(outcome.image, parameters, top, request)
+    elif len(images) > 1:
+        shown = similarity(outcome.maps, manifest, parameters, direction)
     else:
         shown = choose(outcome.maps, manifest, parameters)
     kind = parameters.format or preferred_format(request.headers.getlist("accept"), among=FORMATS)

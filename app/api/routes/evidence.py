@@ -82,7 +82,7 @@ async def evidence(
     choice = Choice(method="evidence", layer=layer)
     shown = []
     for asked in asked_for(vectors, manifest):
-        shown += products(await services.explained(id, kept, asked, request), manifest, choice, asked.vectors)
+        shown += products(await services.explained(id, kept, asked, request), manifest, choice, asked.directions)
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         return Response(npy(np.stack([one.values for one in shown])), media_type=MEDIA_TYPES["npy"])
     results = [
@@ -118,7 +118,7 @@ def _from_npy(upload: Upload) -> npt.NDArray[np.floating]:
 
 
 def _checked(found: object, features: int) -> Vectors:
-    """Raises MalformedRequest for what is not from 1 to MOST finite vectors of so many numbers."""
+    """The vectors (K, features). Raises MalformedRequest unless there are 1 to MOST, of finite numbers."""
     try:
         vectors = np.asarray(found, np.float32)
     except (ValueError, TypeError, OverflowError):

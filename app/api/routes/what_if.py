@@ -214,5 +214,8 @@ async def _followed(
     check_choice(of_map, manifest)
     maps = await services.maps(id, kept, request, choice)
     label = find_index(maps, manifest.labels, choice.label)
-    shown = await services.map(id, kept, request, of_map)
+    if of_map.method == "measured":
+        shown = await services.measured(kept.image, of_map, kept.classes[0], request, id=id)
+    else:
+        shown = choose(maps, manifest, of_map)
     return _Followed(image=kept.image, maps=maps, label=label, shown=shown)

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -14,18 +15,16 @@ import onnxruntime as ort
 from app.bundle import GRAPH_FILES, WEIGHTS, Graph, Precision
 from app.inference.cuda.recording import DTYPES, Recording
 from app.inference.engine import (
+    Asked,
     Check,
-    Classes,
     DeviceError,
-    Directions,
     Engine,
     Images,
     Layout,
     Outputs,
     failures_as_device_errors,
     fault_of,
-    fill_classes,
-    fill_directions,
+    fill,
 )
 from app.inference.known_answer import BY_CLASS, WrongAnswer
 from app.machine import count_gpus
@@ -81,23 +80,11 @@ class CudaEngine(Engine):
             source.name: np.zeros((max_batch, *source.shape[1:]), DTYPES[source.type])
             for source in self._sessions["explain"].get_inputs()
         }
-        self.takes_directions = "directions" in self._inputs
 
-    def run(
-        self,
-        graph: Graph,
-        images: Images,
-        classes: Classes = (),
-        directions: Directions = (),
-        *,
-        beside: bool = False,
-    ) -> Outputs:
+    def run(self, graph: Graph, images: Images, asked: Sequence[Asked] = (), *, beside: bool = False) -> Outputs:
         count = len(images)
         np.stack(list(images), out=self._inputs["images"][:count])
-        if "asked" in self._inputs:
-            fill_classes(self._inputs["asked"], classes)
-        if self.takes_directions:
-            fill_directions(self._inputs["directions"], directions)
+        fill(self._inputs, asked)
         size = min(size for of, size in self._recordings if of == graph and size >= count)
         outputs = self._recordings[graph, size].run(self._first(size))
         return {name: rows[:count] for name, rows in outputs.items()}
@@ -138,8 +125,7 @@ class CudaEngine(Engine):
         """
         pixels = self._inputs["images"]
         pixels[:size] = [np.roll(pixels[0], SHIFT_PX * row, axis=1) for row in range(size)]
-        if "asked" in self._inputs:
-            fill_classes(self._inputs["asked"], ())
+        fill(self._inputs, ())
         inputs = self._first(size)
         expected = recording.run(inputs, plainly=True)
         for name, replayed in recording.run(inputs).items():

@@ -56,9 +56,10 @@ def _beaten(areas: npt.NDArray[np.float64], orders: int) -> tuple[float, float]:
     others = deletion[:, None, :]
     above = others > deletion[..., None]
     between = above & (others < insertion[..., None])  # a map is not above itself
-    return tuple(
+    often_between, often_above = (
         float(np.mean([_share(int(count), orders) for count in found.sum(-1).flat])) for found in (between, above)
-    )  # type: ignore[return-value]
+    )
+    return often_between, often_above
 
 
 def _share(good: int, orders: int) -> float:

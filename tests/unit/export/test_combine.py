@@ -6,7 +6,7 @@ import onnxruntime
 import pytest
 
 from app.bundle import COMBINED_GRAPH, GRAPH_FILES, load_bundle
-from app.inference.engine import DIRECTION, MOST_LIKELY_CLASS
+from app.inference.engine import DIRECTION, MOST_LIKELY_CLASS, Asked
 from app.settings import DEMO_BUNDLE
 from export.images import reference_pixels
 from tests.support.branches import branches
@@ -23,7 +23,8 @@ def test_all_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, file):
         directions = np.random.default_rng(0).normal(size=(3, manifest.directions, manifest.features))
         inputs["directions"] = directions.astype(np.float32)
         session = onnxruntime.InferenceSession(folder / file, providers=["CPUExecutionProvider"])
-        found = engine_of(folder).run(graph, *inputs.values())
+        asked = [Asked(*of_image) for of_image in zip(inputs["asked"], inputs["directions"], strict=True)]
+        found = engine_of(folder).run(graph, inputs["images"], asked)
         assert found.keys() == {output.name for output in session.get_outputs()}
         taken = {each.name: inputs[each.name] for each in session.get_inputs()}
         for name, rows in zip(found, session.run(list(found), taken), strict=True):

@@ -26,11 +26,14 @@ class Off:
         explains = {**answers, **dict.fromkeys((*MAPS, "classes", *EVIDENCE, "lens"), (5,))}
         self.layout = outputs_of(explains, {"tokens": ()})
 
-    def run(self, graph, images, classes=(), directions=()):
+    def run(self, graph, images, asked=()):
         first = reference(self.checkpoint, images, np.zeros((len(images), 1), np.int64))
         likely = np.argsort(-first["logits"], axis=1)[:, :5]
-        classes = np.where(np.array(classes) == MOST_LIKELY_CLASS, likely, classes) if len(classes) else likely
-        outputs = reference(self.checkpoint, images, classes, np.stack(directions) if len(directions) else None)
+        classes, directions = likely, None
+        if asked:
+            given, directions = (np.stack(each) for each in zip(*asked, strict=True))
+            classes = np.where(given == MOST_LIKELY_CLASS, likely, given)
+        outputs = reference(self.checkpoint, images, classes, directions)
         given = self.layout[graph]
         if self.lean_alone and graph != "classify":
             return {name: outputs[name] for name in given}

@@ -12,6 +12,7 @@ import pytest
 from app.bundle import GRAPHS
 from app.errors import DeadlineExceeded, Unavailable
 from app.inference.batcher import Batch, Batcher, Ticket, answer
+from app.inference.engine import NOTHING_ASKED
 from app.lifecycle import STOPPING
 
 
@@ -229,8 +230,7 @@ def test_no_image_is_answered_after_the_event_loop_has_closed(caplog):
     ticket = Ticket(
         graph="classify",
         pixels=None,
-        classes=(),
-        directions=(),
+        asked=NOTHING_ASKED,
         deadline=math.inf,
         future=loop.create_future(),
         queued=0.0,

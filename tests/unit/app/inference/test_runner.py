@@ -54,7 +54,7 @@ class FakeEngine(Engine):
             check(graph, self.largest)
         self.probes.clear()
 
-    def run(self, graph, images, classes=(), directions=(), *, beside=False):
+    def run(self, graph, images, asked=(), *, beside=False):
         images = np.stack(images)
         pixels = images[:, 0, 0, 0].tolist()
         if KNOWN in pixels:

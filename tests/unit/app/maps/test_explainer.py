@@ -14,8 +14,8 @@ import pytest
 
 from app.errors import DeadlineExceeded, InferenceFailed, Overloaded, UnknownAttention
 from app.http.admission import Admission
+from app.inference.engine import Asked
 from app.lifecycle import Lifecycle
-from app.maps.direction import Asked
 from app.maps.explainer import Explainer
 from app.maps.record import Maps, RecordFormat
 from app.stores.id import new_id
@@ -36,16 +36,14 @@ class FakeBatcher:
         self.let_go.set()
         self.fails: Exception | None = None
 
-    async def run(
-        self, graph: str, pixels: np.ndarray, *, classes: Any, directions: Any, deadline: float, stages: Stages
-    ):
+    async def run(self, graph: str, pixels: np.ndarray, *, asked: Asked, deadline: float, stages: Stages):
         assert (graph, math.isfinite(deadline)) == ("explain", True)
-        self.runs.append(tuple(classes))
+        self.runs.append(tuple(asked.classes))
         await self.let_go.wait()
         if self.fails:
             raise self.fails
         rollout = np.full(5, pixels[0, 0, 0], np.float32)
-        maps = make_maps(classes=np.array(classes), rollout=rollout)
+        maps = make_maps(classes=np.array(asked.classes), rollout=rollout)
         return {field.name: getattr(maps, field.name) for field in fields(Maps)}
 
 
