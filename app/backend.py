@@ -17,8 +17,11 @@ from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.familiarity import NO_IMAGES, open_familiarity
 from app.inference.model import Model
+from app.inference.phrases import Phrases
 from app.inference.runner import Runner
+from app.inference.text import TextTower, open_text_tower
 from app.lifecycle import Lifecycle
+from app.machine import allowed_cores
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
 
@@ -49,9 +52,12 @@ class Backend:
         opening = partial(open_model, settings=settings, bundle=self.bundle)
         log.info("starting the processes that decode images")
         fast()  # so that the log says when Pillow has to resize: decoders have no log
-        starters = ThreadPoolExecutor(2, thread_name_prefix="start")
+        starters = ThreadPoolExecutor(3, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.preprocessor.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)
+        threads = settings.model_threads or allowed_cores()
+        self.phrases = Phrases()
+        self._text: Future[TextTower | None] = starters.submit(open_text_tower, self.bundle, threads=threads)
         starters.shutdown(wait=False)
 
     def model(self) -> Model:
@@ -59,8 +65,9 @@ class Backend:
 
         Raises CannotStart, and OSError when no process can be started.
         """
-        model = self._model.result()
+        model = self._model.result()  # first: a damaged file explains every other failure
         self._decoders.result()
+        self.phrases.tower = self._text.result()
         return model
 
     async def watch_weights(self) -> None:
@@ -82,5 +89,7 @@ class Backend:
         """Finish what waits for the model, then end threads and processes. Blocks."""
         self._model.exception()
         self.runner.stop()
+        self._text.exception()
+        self.phrases.close()
         self._decoders.exception()
         self.preprocessor.pool.stop()

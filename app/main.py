@@ -16,7 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from app.api.description import described
-from app.api.protocols import huggingface
+from app.api.protocols import huggingface, openai
 from app.api.protocols.v2 import infer
 from app.api.protocols.v2 import model as v2
 from app.api.render import Drawings
@@ -57,7 +57,7 @@ ROUTERS = [
     part.router
     for part in (
         *(classify, embed, attention, wall, tokens, evidence, report, what_if, model),
-        *(huggingface, v2, infer, probes, page),
+        *(huggingface, openai, v2, infer, probes, page),
     )
 ]
 
@@ -157,6 +157,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         model=model,
         classifier=classifier,
         scoring=scoring,
+        phrases=backend.phrases,
         occlusion=occlusion,
         explainer=explainer,
         measurement=Measurement(occlusion=occlusion, manifest=manifest, scoring=scoring, explainer=explainer),

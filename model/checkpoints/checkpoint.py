@@ -10,6 +10,7 @@ from model.preprocessing import Preprocessing
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from model.checkpoints.texts import Texts
     from model.unlike import Unlike  # needs PyTorch, which takes seconds to import
     from model.vit import VisionTransformer
 
@@ -86,6 +87,7 @@ class KnownImages:
 class Checkpoint(Description):
     model: "VisionTransformer"  # in eval mode
     known: KnownImages | None = None
+    texts: "Texts | None" = None  # where they were asked for
 
 
 def first_few(names: Sequence[str], *, most: int = MOST_NAMED, separator: str = ", ") -> str:
