@@ -17,9 +17,8 @@ from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.familiarity import NO_IMAGES, open_familiarity
 from app.inference.model import Model
-from app.inference.phrases import Phrases
+from app.inference.phrases import Phrases, Tower
 from app.inference.runner import Runner
-from app.inference.text import TextTower, open_text_tower
 from app.lifecycle import Lifecycle
 from app.machine import allowed_cores
 from app.settings import Settings
@@ -55,9 +54,8 @@ class Backend:
         starters = ThreadPoolExecutor(3, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.preprocessor.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)
-        threads = settings.model_threads or allowed_cores()
         self.phrases = Phrases()
-        self._text: Future[TextTower | None] = starters.submit(open_text_tower, self.bundle, threads=threads)
+        self._text: Future[Tower | None] = starters.submit(self._open_text, settings.model_threads or allowed_cores())
         starters.shutdown(wait=False)
 
     def model(self) -> Model:
@@ -69,6 +67,13 @@ class Backend:
         self._decoders.result()
         self.phrases.tower = self._text.result()
         return model
+
+    def _open_text(self, threads: int) -> Tower | None:
+        if not self.bundle.manifest.text:
+            return None
+        from app.inference.text import open_text_tower  # needs ONNX Runtime, which takes memory
+
+        return open_text_tower(self.bundle, threads=threads)
 
     async def watch_weights(self) -> None:
         """Fail the service when the file of the weights is written to. Runs until then, or until cancelled."""

@@ -181,10 +181,7 @@ def _fill(
         directions=directions_of(engine.layout)[0],
         inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={
-            name: sha256(folder / name)
-            for name in (*graph_files(precision), WEIGHTS, *(OF_TEXT if text else ()), *files)
-        },
+        files={name: sha256(folder / name) for name in (*graph_files(precision), WEIGHTS, *files, *of_text)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest

@@ -17,8 +17,7 @@ from app.api.services import Services
 from app.bundle import Manifest
 from app.errors import NoClasses
 from app.inference.engine import Asked
-from app.inference.phrases import Among, prompted
-from app.inference.text import Vectors
+from app.inference.phrases import PROMPT, Among, Vectors, prompted
 from app.maps.attention_map import AttentionMap
 from app.maps.choice import Choice
 from app.maps.direction import asked_for
@@ -26,7 +25,6 @@ from app.maps.phrase import Phrase, of_phrases
 from app.maps.record import Maps
 from app.telemetry.request_state import RequestState
 
-PROMPT = "This is a photo of {}."  # of transformers' pipeline
 MOST_TEXTS, MOST_CHARACTERS = 256, 512
 OF_TEXTS = {"type": "string"}
 

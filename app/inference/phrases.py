@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +15,21 @@ from cachetools import LRUCache
 from app.bundle import Manifest
 from app.errors import DeadlineExceeded, InvalidParameter, Unavailable
 from app.inference.scoring import Scoring
-from app.inference.text import TextTower, Vectors
 from app.lifecycle import STOPPING
 from app.machine import MODEL_NICENESS, yield_by
 
+PROMPT = "This is a photo of {}."  # of transformers' pipeline
 CACHE_BYTES = 16 * 2**20
 ENTRY_BYTES = 1024  # of a text and its vector, beside their contents
 AT_ONCE = 8  # texts in a run, between which other requests have theirs
 NO_TOWER = "This bundle reads no texts: export a CLIP or SigLIP with --text to have its text tower."
+
+
+Vectors = npt.NDArray[np.float32]  # (n, features), each of length 1
+
+
+class Tower(Protocol):
+    def embed(self, texts: Sequence[str]) -> Vectors: ...
 
 
 class Phrases:
@@ -30,7 +38,7 @@ class Phrases:
     """
 
     def __init__(self) -> None:
-        self.tower: TextTower | None = None  # once it is open, if the bundle has one
+        self.tower: Tower | None = None  # once it is open, if the bundle has one
         self._known: LRUCache[str, npt.NDArray[np.float32]] = LRUCache(CACHE_BYTES, getsizeof=_size)
         self._thread = ThreadPoolExecutor(
             1, thread_name_prefix="text", initializer=yield_by, initargs=(MODEL_NICENESS,)

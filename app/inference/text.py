@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 from tokenizers import Tokenizer
 
 from app.bundle import TEXT_GRAPH, TOKENISER, Bundle, KnownText, TextFacts
@@ -12,8 +11,8 @@ from app.errors import InvalidParameter
 from app.inference.engine import failures_as_device_errors
 from app.inference.known_answer import WrongAnswer
 from app.inference.onnxruntime import session
+from app.inference.phrases import Vectors
 
-Vectors = npt.NDArray[np.float32]  # (n, features), each of length 1
 TOLERANCE = 1e-4  # of each number of the known vector
 
 
@@ -47,11 +46,11 @@ class TextTower:
             )
 
 
-def open_text_tower(bundle: Bundle, *, threads: int) -> TextTower | None:
-    """The text tower of a bundle that has one, which has given the known answer. Raises DeviceError."""
+def open_text_tower(bundle: Bundle, *, threads: int) -> TextTower:
+    """The text tower of a bundle that has one, when it has given the known answer. Raises DeviceError."""
     manifest = bundle.manifest
-    if manifest.text is None or manifest.known_text is None:
-        return None
+    assert manifest.text
+    assert manifest.known_text
     tower = TextTower(folder=bundle.folder, facts=manifest.text, threads=threads)
     tower.check(manifest.known_text)
     return tower

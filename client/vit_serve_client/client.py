@@ -85,7 +85,9 @@ class Client:
         self._http.close()
 
     def classify(self, image: Source, **parameters: Any) -> Answer:
-        """`parameters` are top_k, threshold, attention, unfamiliar and least_familiarity of POST /classify."""
+        """`parameters` are top_k, threshold, labels, prompt, attention, unfamiliar and least_familiarity of POST
+        /classify.
+        """
         return _only(self.classify_all([image], **parameters))
 
     def classify_all(self, images: Sequence[Source], **parameters: Any) -> Answer:

@@ -33,6 +33,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
     add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
+    add("--labels", metavar="A,B", help="labels to choose among, for models that read texts (default: the model's own)")
+    add("--prompt", metavar="TEXT", help="the sentence in which they are read, such as 'a photo of a {}'")
     add(
         "--unfamiliar",
         choices=("answer", "refuse"),

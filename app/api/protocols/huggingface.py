@@ -14,13 +14,14 @@ from pydantic import BaseModel, Field
 
 from app.api.description import image_request
 from app.api.image_request import ImageRequest
-from app.api.phrases import PROMPT, Labels, Prompt, among, check_classes
+from app.api.phrases import Labels, Prompt, among, check_classes
 from app.api.results import aside_if_many
 from app.api.route import CheckedRouter
 from app.api.routes.probes import readyz
 from app.api.services import services_of
 from app.errors import ServiceError
 from app.http.problems import problems
+from app.inference.phrases import PROMPT
 from app.inference.scoring import TOP_K, Logits, Scoring, digits
 
 
