@@ -46,7 +46,7 @@ def _listed(value: object, *, apart: str = ",") -> object:
 
 def _has_place(prompt: str) -> str:
     if "{}" not in prompt:
-        raise PydanticCustomError("prompt", "Input should have {{}} in place of the label")
+        raise PydanticCustomError("prompt", "Input should have {} in place of the label")
     return prompt
 
 
