@@ -12,7 +12,7 @@ from app.machine import allowed_cores
 from export.onnx_file import externalise
 from export.parity import ParityError
 from export.trace import trace_texts
-from model.checkpoints.texts import Texts
+from model.checkpoints.checkpoint import Texts
 
 TOLERANCE = 1e-5  # of each number of a vector of length 1
 

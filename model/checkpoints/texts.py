@@ -7,7 +7,6 @@ transformers' pipelines/zero_shot_image_classification.py does it.
 import re
 import string
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ import torch
 from torch import Tensor
 
 from model.checkpoints import zero_shot
-from model.checkpoints.checkpoint import CheckpointError, Description
+from model.checkpoints.checkpoint import CheckpointError, Description, Texts
 from model.checkpoints.families import openclip
 from model.checkpoints.source import Source
 from model.text import TextConfig, TextTower
@@ -59,18 +58,6 @@ NOT_SUPPORTED: dict[str, Any] = {
     "norm_kwargs": None,
 }
 WITHOUT_EFFECT = ("hf_tokenizer_name", "tokenizer_kwargs", "output_tokens", "pad_id", "eos_id", "final_ln_after_pool")
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Texts:
-    """A text tower, its tokeniser, and how its vectors are compared with those of images."""
-
-    tower: TextTower  # in eval mode
-    tokeniser: "Tokenizer"  # pads, and cuts where the library does
-    scale: float  # logits are scale * cosine + bias
-    bias: float
-    known: Tensor  # what the library gives for PROBES that the tower can read whole, (n, F); the tower for OpenCLIP's
-    probes: tuple[str, ...]  # these
 
 
 def load_texts(file: Path, folder: Path, description: Description) -> Texts:

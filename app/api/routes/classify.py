@@ -72,9 +72,9 @@ async def classify(request: Request) -> ClassifyResponse:
     services = services_of(request)
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(ClassifyParameters, max_images=services.settings.max_images_per_request)
-    check_classes(services.bundle.manifest, parameters.labels)
     if parameters.prompt and not parameters.labels:
         raise refused("prompt", "prompt needs labels.")
+    check_classes(services.bundle.manifest, parameters.labels)
     compare = await among(parameters.labels, parameters.prompt, services, request) if parameters.labels else None
     scoring = compare.scoring if compare else services.scoring
     outcomes = await brought.run(images, attention=parameters.attention, familiar=parameters, success="classified")
