@@ -25,7 +25,7 @@ from app.maps.phrase import Phrase, of_phrases
 from app.maps.record import Maps
 from app.telemetry.request_state import RequestState
 
-MOST_TEXTS, MOST_CHARACTERS = 256, 512
+MOST_TEXTS, MOST_CHARACTERS = 256, 500  # app/images/json_body.py takes longer strings for images
 OF_TEXTS = {"type": "string"}
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MOST_CHARACTERS)]

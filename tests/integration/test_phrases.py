@@ -8,6 +8,7 @@ import pytest
 from huggingface_hub import InferenceClient
 from PIL import Image
 
+from app.batch import BatchClassifier
 from tests.golden.test_checkpoints import FOLDER
 from tests.support.server import running
 
@@ -76,6 +77,12 @@ def test_evidence_for_a_phrase_adds_up_to_its_logit(clip, image, expected):
         assert shown["comparison"]["receipt"]["logit"] == pytest.approx(logits[first] - logits[second], abs=1e-4)
     apart = clip.get(result["attention"], params={**query, "label": first, "against": second}).json()
     assert apart["receipt"]["logit"] == pytest.approx(logits[first] - logits[second], abs=1e-4)
+
+
+def test_a_batch_names_among_labels(text_bundle, image, expected):
+    with BatchClassifier(text_bundle(CASE), labels=LABELS) as classify:
+        (row,) = classify([image])
+    assert by_label(row["predictions"]) == pytest.approx(expected["scores"].tolist(), abs=1e-5)
 
 
 def test_embed_gives_vectors_of_texts(clip, image):

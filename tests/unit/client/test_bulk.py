@@ -499,6 +499,14 @@ def test_a_model_without_labels_gives_embeddings_and_rows_without_labels(service
     assert sum(len(sent) for _, sent, _ in service.asked) == len(named(images))
 
 
+def test_a_model_without_labels_names_among_those_that_are_given(service, images):
+    service.model["manifest"]["labels"] = []
+    service.answers["/model"] = as_json(service.model)
+    assert run(service, images, "--labels", "a red hat,a dog", "--prompt", "a {}")[0] == 0
+    sent = [query for path, query in service.ways if path == "/classify"]
+    assert {(query["labels"], query["prompt"]) for query in sent} == {("a red hat,a dog", "a {}")}
+
+
 def test_an_interrupted_run_says_what_is_done_and_waits_for_no_answer(service, images, capsys, monkeypatch):
     answered, write = Event(), Output.write
 
