@@ -121,6 +121,7 @@ def test_openais_client_gets_vectors_of_texts_and_images(clip, image):
     "body",
     [
         {"input": []},
+        {"input": ""},
         {"input": [1, 2]},
         {"input": "cat", "dimensions": 3},
         {"input": [{"image": "https://example.org/cat.png"}]},
@@ -143,6 +144,13 @@ def test_openais_door_refuses_what_it_cannot_do(clip, body):
 )
 def test_texts_that_have_no_meaning_are_refused(clip, image, path, query):
     assert clip.post(path, params=query, content=b"" if path == "/embed" else image).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["/v1/embeddings", "/embed"])
+def test_half_of_a_character_is_refused(clip, path):
+    body = b'{"%b":"\\ud800"}' % (b"text" if path == "/embed" else b"input")
+    answer = clip.post(path, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == (422 if path == "/embed" else 400)
 
 
 def test_without_labels_there_are_none(clip, image):

@@ -5,11 +5,11 @@ https://platform.openai.com/docs/api-reference/embeddings. Images stand among th
 """
 
 import base64
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from fastapi import Request
-from pydantic import BaseModel, InstanceOf, StrictStr, ValidationError
+from pydantic import BaseModel, InstanceOf, StrictStr, StringConstraints, ValidationError
 
 from app.api.description import STAR
 from app.api.image_request import ImageRequest
@@ -22,13 +22,12 @@ from app.errors import MalformedRequest
 from app.http.problems import problems
 from app.images.json_body import image_in_base64
 from app.images.upload import Upload
+from app.inference.phrases import NO_TOWER
 
-NO_TEXTS = "This bundle reads no texts: send images, as data URLs under image."
 FORM = 'The body must be JSON such as {"input": "a red hat"} or {"input": [{"image": "data:image/jpeg;base64,..."}]}.'
 
 Data = StrictStr | InstanceOf[Upload]  # a long string comes as the bytes that it stands for
-
-
+Said = Annotated[StrictStr, StringConstraints(min_length=1)]
 SCHEMA = {
     "title": "EmbeddingRequest",
     "type": "object",
@@ -46,18 +45,13 @@ class Address(BaseModel):
 
 
 class Item(BaseModel):
-    """An image, or a text."""
-
-    type: Literal["image_url", "text"] | None = None
     image: Data | None = None
     image_url: Address | None = None
-    text: StrictStr | None = None
+    text: Said | None = None
 
 
-class EmbeddingRequest(BaseModel):
-    """`model`, `user` and other members change nothing."""
-
-    input: StrictStr | Item | list[StrictStr | Item]
+class EmbeddingRequest(BaseModel):  # `model`, `user` and other members change nothing
+    input: Said | Item | list[Said | Item]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Any = None
 
@@ -68,16 +62,11 @@ class Embedding(BaseModel):
     embedding: list[float] | str
 
 
-class Usage(BaseModel):
-    prompt_tokens: int = 0  # they are not counted
-    total_tokens: int = 0
-
-
 class EmbeddingList(BaseModel):
     object: Literal["list"] = "list"
     data: list[Embedding]
     model: str
-    usage: Usage = Usage()
+    usage: dict[str, int] = {"prompt_tokens": 0, "total_tokens": 0}  # they are not counted
 
 
 router = CheckedRouter(tags=["OpenAI"])
@@ -107,7 +96,7 @@ async def embeddings(request: Request) -> EmbeddingList:
         limits = f"{MOST_TEXTS} texts of {MOST_CHARACTERS} characters and {most} images"
         raise MalformedRequest(f"The request has {len(items)} items: send from 1 to {limits}.")
     if texts and not services.bundle.manifest.text:
-        raise MalformedRequest(NO_TEXTS)
+        raise MalformedRequest(NO_TOWER)
     of_texts = iter(await embedded(texts, services, request) if texts else ())
     outcomes = await brought.run(images, attention=False, success="embedded") if images else []
     usable = [outcome.embedding for outcome in outcomes if isinstance(outcome, Processed)]
@@ -121,7 +110,6 @@ async def embeddings(request: Request) -> EmbeddingList:
 
 
 def _content(item: str | Item) -> str | Upload:
-    """A text or an image. Raises MalformedRequest."""
     if isinstance(item, str):
         return item
     image = item.image_url.url if item.image_url else item.image

@@ -31,6 +31,7 @@ def test_labels_in_a_list_may_have_commas():
         {"labels": "[1]"},
         {"labels": "[broken"},
         {"labels": "[" * 400},
+        {"labels": '["\\ud800"]'},  # half of a character, which no tokeniser reads
         {"labels": "x," * MOST_TEXTS + "x"},
         {"labels": "x" * (MOST_CHARACTERS + 1)},
         {"prompt": "a photo"},
