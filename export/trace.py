@@ -119,9 +119,11 @@ def _as_it_is(captured: ExportedProgram) -> ExportedProgram:
 
 
 def _has_two_types(node: Node) -> bool:
-    """Of floating-point numbers among its operands, as sums of a stream in float32 and a branch in half precision."""
+    """Of its operands, as sums of a stream in float32 and a branch in half precision, and 8-bit weights times a scale.
+    Those in int64 are places, and those in bool are conditions.
+    """
     values = [source.meta["val"] for source in node.all_input_nodes]
-    return len({value.dtype for value in values if isinstance(value, Tensor) and value.is_floating_point()}) > 1
+    return len({value.dtype for value in values if isinstance(value, Tensor)} - {torch.int64, torch.bool}) > 1
 
 
 def _replace(captured: ExportedProgram, node: Node, by: Node) -> None:
