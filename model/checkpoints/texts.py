@@ -67,7 +67,9 @@ def load_texts(file: Path, folder: Path, description: Description) -> Texts:
     elif description.text_tower:
         texts = _of_transformers(folder)
     else:
-        raise CheckpointError("--text: the checkpoint has no text tower, which CLIP and SigLIP have")
+        raise CheckpointError(
+            "--text needs a CLIP, MetaCLIP 2 or SigLIP of transformers with its text tower, or OpenCLIP's own files"
+        )
     if texts.tower.config.features != description.config.embedding:
         raise CheckpointError("--text: vectors of texts are not in the space of the embeddings")
     return texts

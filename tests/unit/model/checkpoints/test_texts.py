@@ -39,7 +39,7 @@ def test_vectors_are_those_of_open_clip(case, with_tokeniser):
 
 
 def test_a_checkpoint_without_a_text_tower_is_refused():
-    with pytest.raises(CheckpointError, match="--text: the checkpoint has no text tower"):
+    with pytest.raises(CheckpointError, match="--text needs a CLIP"):
         load_checkpoint(GOLDEN / "huggingface-vit", text=True)
 
 
