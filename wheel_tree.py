@@ -1,4 +1,4 @@
-"""What a wheel has: the packages of this repository under vit_serve/, because `app` or `model` would meet others' there.
+"""What a wheel has: the packages of this repository under vit_serve/, as others may be called `app` or `model` too.
 
 Imports of one another are rewritten. No other line names a module, as `tests/docker/test_wheel.py` shows.
 """

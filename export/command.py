@@ -1,7 +1,7 @@
-"""The command `python -m export`, which turns a checkpoint into a checked bundle: its options and its messages.
+"""The command `vit-serve export`, which turns a checkpoint into a checked bundle: its options and its messages.
 
-`vit-serve inspect` shows what a checkpoint is, `python -m export fit` learns one from a person's images, and
-`python -m export judge` says which map of a bundle to believe.
+`vit-serve inspect` shows what a checkpoint is, `vit-serve fit` learns one from a person's images, and `vit-serve judge`
+says which map of a bundle to believe. In a clone they are `python -m export`, `python -m export inspect` and so on.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def export(options: argparse.Namespace) -> None:
         tell(sentence)
     if complaint := other_engine(options.out, manifest):
         tell(complaint)
-    tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
+    tell(f"Next: vit-serve serve --bundle {quote(str(options.out))}")
 
 
 def _labels(description: Description) -> str:

@@ -52,7 +52,9 @@ def main() -> None:
 def check_export() -> None:
     """Exits with 1 where what an export needs is not installed."""
     if not find_spec("torch"):
-        sys.exit("not exported: this needs PyTorch. Install vit-serve with its extra export: pip install 'vit-serve[export]'")
+        sys.exit(
+            "not exported: this needs PyTorch. Install vit-serve with its extra export: pip install 'vit-serve[export]'"
+        )
 
 
 if __name__ == "__main__":

@@ -38,9 +38,9 @@ def _export(model: str, place: Path) -> None:
     except KeyboardInterrupt:  # which the export has got too, and has told
         sys.exit(130)
     if status and not (place / MANIFEST).is_file():  # another process may have been faster
-        if status == 1:
+        if Path(model).exists():
             with_options = f"vit-serve export --checkpoint {quote(model)} --out FOLDER"
-            print(f"Give what is missing to {with_options}, and serve FOLDER.", file=sys.stderr)  # noqa: T201
+            print(f"Options go to `{with_options}`. Then serve FOLDER.", file=sys.stderr)  # noqa: T201
         sys.exit(status)
 
 

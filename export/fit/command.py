@@ -105,7 +105,7 @@ def fit_parser() -> argparse.ArgumentParser:
     parser = FitParser(
         prog="vit-serve fit",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Learn the labels of your own images. The result is a checkpoint, which `python -m export "
+        description="Learn the labels of your own images. The result is a checkpoint, which `vit-serve export "
         "--checkpoint FILE`\nturns into a bundle, and a report beside it.",
     )
     parser.add_argument("checkpoint", nargs="?", help=CHECKPOINT)
