@@ -72,6 +72,13 @@ def test_what_is_known_runs(given, environment, run):
     assert run in done.stdout
 
 
+@pytest.mark.skipif(Path("/proc/driver/nvidia/version").exists(), reason="this machine has a driver")
+def test_nothing_for_a_gpu_is_fetched_without_a_driver(tmp_path):
+    done = made("serve", "DEVICE=cuda", f"VENV={tmp_path}")
+    assert "there is no NVIDIA driver here, so 2.9 GB for a GPU are not installed" in done.stderr
+    assert "pip install" not in done.stdout
+
+
 def test_nothing_of_a_value_or_a_name_is_run(tmp_path):
     made("serve", f"A$(touch {tmp_path}/a)`touch {tmp_path}/b`;touch {tmp_path}/c=1", f"BUNDLE=';touch {tmp_path}/d")
     assert list(tmp_path.iterdir()) == []
