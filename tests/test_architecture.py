@@ -84,12 +84,14 @@ def test_arrows_between_the_three_packages(package):
 
 
 def test_the_client_imports_httpx_and_nothing_else():
-    """And pyarrow, which is optional."""
+    """And what is optional, where it is used: pyarrow; NumPy and Pillow, for those who have images in them."""
     modules = files("vit_serve_client")
     others = {m.split(".")[0] for path in modules.values() for m in imports(path)} - sys.stdlib_module_names
-    assert others == {"vit_serve_client", "httpx", "pyarrow"}
+    assert others == {"vit_serve_client", "httpx", "pyarrow", "numpy", "PIL"}
     at_the_top = [
-        m.group() for path in modules.values() for m in re.finditer("(?m)^(from|import) pyarrow", path.read_text())
+        m.group()
+        for path in modules.values()
+        for m in re.finditer("(?m)^(from|import) (pyarrow|numpy|PIL)", path.read_text())
     ]
     assert at_the_top == []
 
