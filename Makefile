@@ -131,6 +131,7 @@ image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 lock: $(VENV)/.dev  ## write docker/requirements-*.lock, with hashes, from constraints.txt
 	$(LOCK) --group pyproject.toml:serve --output-file docker/requirements-cpu.lock
 	$(LOCK) --group pyproject.toml:cuda --output-file docker/requirements-cuda.lock
+	$(LOCK) --group pyproject.toml:otel --output-file docker/requirements-otel.lock
 
 demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export it
 	$(BIN)/python -m model.demo train

@@ -155,7 +155,7 @@ class Client:
 
     def tokens(self, id: str, **parameters: Any) -> "Array":
         """As `patches`, of an image that was classified. `parameters` are tokens, layer and dtype."""
-        return _array(_file(self._ask("GET", f"{_place(id)}/tokens", parameters, largest=LARGEST_MAP), {NPY}))
+        return _array(of_one(_file(self._ask("GET", f"{_place(id)}/tokens", parameters, largest=LARGEST_MAP), {NPY})))
 
     def report(self, id: str, **parameters: Any) -> Answer:
         """Numbers by layer and head: GET /attention/{id}/report, whose parameter is label."""
