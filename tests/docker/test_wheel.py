@@ -70,7 +70,7 @@ def test_the_demo_is_served_with_its_page(installed, star, monkeypatch):
         (result,) = client.post("/classify", content=star).json()["results"]
         assert result["predictions"][0]["label"] == "star"
         assert client.get(result["attention"]).headers["content-type"] == "image/png"
-        assert all(client.get(path).status_code == 200 for path in ("/", "/main.js", "/docs", "/model"))
+        assert all(client.get(path).status_code == 200 for path in ("/", "/page/main.js", "/docs", "/model"))
 
 
 def test_a_checkpoint_is_exported_and_the_batch_reads_it(installed, star, monkeypatch):
