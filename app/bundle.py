@@ -366,9 +366,9 @@ def _no_bundle(path: Path) -> BundleError:
     if not path.exists():
         return BundleError(f"{path} does not exist (VIT_BUNDLE)")
     if path.is_file() or any(file.suffix in CHECKPOINTS for file in path.iterdir()):
-        command = f"make export CHECKPOINT={quote(str(path))} OUT={quote(f'bundles/{path.resolve().stem}')}"
+        command = f"vit-serve export --checkpoint {quote(str(path))} --out {quote(f'bundles/{path.resolve().stem}')}"
         return BundleError(f"{path} looks like a checkpoint, not a bundle. Make a bundle of it: {command}")
-    return BundleError(f"{path} is not a bundle: it has no {MANIFEST}. `make export` makes one of a checkpoint")
+    return BundleError(f"{path} is not a bundle: it has no {MANIFEST}. `vit-serve export` makes one of a checkpoint")
 
 
 def sha256(file: Path) -> str:

@@ -1,7 +1,7 @@
-"""The command `python -m export`, which turns a checkpoint into a checked bundle: its options and its messages.
+"""The command `vit-serve export`, which turns a checkpoint into a checked bundle: its options and its messages.
 
-`python -m export inspect` shows what a checkpoint is, `python -m export fit` learns one from a person's images, and
-`python -m export judge` says which map of a bundle to believe.
+`vit-serve inspect` shows what a checkpoint is, `vit-serve fit` learns one from a person's images, and `vit-serve judge`
+says which map of a bundle to believe. In a clone they are `python -m export`, `python -m export inspect` and so on.
 """
 
 import argparse
@@ -120,7 +120,7 @@ def export(options: argparse.Namespace) -> None:
         tell(sentence)
     if complaint := other_engine(options.out, manifest):
         tell(complaint)
-    tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
+    tell(f"Next: vit-serve serve --bundle {quote(str(options.out))}")
 
 
 def _labels(description: Description) -> str:
@@ -130,7 +130,7 @@ def _labels(description: Description) -> str:
 
 def _inspect_parser() -> argparse.ArgumentParser:
     parser = FactsParser(
-        prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
+        prog="vit-serve inspect", description="Show what a checkpoint is and where each fact was found."
     )
     parser.add_argument("checkpoint", help=CHECKPOINT)
     _add_facts(parser)
@@ -139,11 +139,11 @@ def _inspect_parser() -> argparse.ArgumentParser:
 
 def _parser() -> argparse.ArgumentParser:
     parser = FactsParser(
-        prog="python -m export",
+        prog="vit-serve export",
         description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
         "are checked against PyTorch; if they differ, nothing is written.",
-        epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is. `python -m export fit CHECKPOINT` "
-        "learns the labels of your own images. `python -m export judge BUNDLE` says which map to believe on them.",
+        epilog="`vit-serve inspect CHECKPOINT` shows what a checkpoint is. `vit-serve fit CHECKPOINT` "
+        "learns the labels of your own images. `vit-serve judge BUNDLE` says which map to believe on them.",
     )
     parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
     _add_facts(parser)

@@ -63,7 +63,7 @@ class Bulk:
         attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
         familiar: dict[str, Any] = {"unfamiliar": self.unfamiliar, "least_familiarity": self.least_familiarity}
         self._embed = partial(self.client.embed_all, **familiar)
-        self._patches = partial(self.client.patches, **familiar)
+        self._patches = partial(self.client.patches_file, **familiar)
         self._ask = partial(self._embed, attention=attention)
         self.kinds = len(self.labels.split(",")) if self.labels else len(self.model.manifest.labels)
         if self.kinds:
@@ -177,7 +177,7 @@ class Bulk:
     def _heatmap(self, id: str) -> bytes | None:
         """None if the maps have expired."""
         try:
-            return self._patiently(partial(self.client.attention, id, method=self.method))
+            return self._patiently(lambda: self.client.attention(id, method=self.method, format="png"))
         except ServiceProblem as refused:
             if not refused.problem.type.endswith(":unknown-attention"):
                 raise

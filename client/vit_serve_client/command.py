@@ -35,8 +35,8 @@ HINTS = {
 }
 
 
-def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+def main(arguments: list[str], *, program: str = "vit-serve-client") -> int:
+    options = parser(program).parse_args(arguments)
     made = [copies[1] for copies in (options.least_sure, options.least_familiar) if copies]
     made += [options.maps] if options.maps else []
     try:

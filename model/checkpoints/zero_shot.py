@@ -77,7 +77,7 @@ def text_tower(folder: Path) -> tuple[Any, Any]:
         from transformers.utils import logging
     except ImportError:
         raise CheckpointError(
-            "labels of CLIP and SigLIP need transformers: python -m pip install --group zero-shot"
+            "labels of CLIP and SigLIP need transformers, which the extra export has: pip install 'vit-serve[export]'"
         ) from None
     if not any(file for pattern in VOCABULARIES for file in folder.glob(pattern)):
         raise CheckpointError("there is no tokeniser (tokenizer.json) beside these weights: download it too")

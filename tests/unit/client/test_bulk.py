@@ -298,7 +298,7 @@ def test_a_result_of_another_form_is_not_taken(service, images, result, capsys):
 def test_an_id_is_one_part_of_a_path(service):
     service.answers["/attention/../x?\n\ud800".replace("\ud800", "?")] = 200, {"Content-Type": "image/png"}, b"drawn"
     with Client(service.url) as client:
-        assert client.attention("../x?\n\ud800") == b"drawn"
+        assert client.attention("../x?\n\ud800", format="png") == b"drawn"
 
 
 def test_a_file_is_sent_whatever_its_name(service, tmp_path):
