@@ -6,7 +6,7 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import cost, decode, engines, event_loop, memory, protocols, serving
+from lab.benchmarks import cost, decode, engines, event_loop, memory, phrases, protocols, serving
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import chance_of_verify, what_if
@@ -23,6 +23,7 @@ BENCHMARKS = {
     "event_loop": event_loop.measure,
     "cost": cost.measure,
     "memory": memory.measure,
+    "phrases": phrases.measure,
     "chance": chance.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,
