@@ -224,7 +224,7 @@ class Manifest(Frozen):
     calibration: Measured | None = None  # None where no labelled images were given
     familiarity: Familiarity | None = None  # None where no images were given, or too few
     held_out: HeldOut | None = None  # of these
-    mean: tuple[FiniteFloat, ...] = ()  # embedding of images that were given at export; empty where none were
+    mean: tuple[FiniteFloat, ...] = ()  # embedding of the images that the bundle knows; empty without any
     known_answer: KnownAnswer
     facts: dict[str, Fact] = {}  # by name, guesses first; none in bundles of before
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says

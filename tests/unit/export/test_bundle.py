@@ -23,7 +23,7 @@ from model.config import ViTConfig
 from tests.golden.test_checkpoints import describe
 from tests.integration.test_families import CLASSIFYING, EMBEDDING
 from tests.support.engines import ARRANGEMENTS, engine_of, model_of
-from tests.support.familiar import knowing
+from tests.support.familiar import DRAWN, knowing
 from tests.support.switches import JOINED, SWITCHES
 from tests.support.toy import toy_checkpoint
 
@@ -114,6 +114,12 @@ def test_a_bundle_knows_what_its_checkpoint_has_learned_or_the_images_of_a_folde
     outputs = engine.run("classify", pixels)
     rows = [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
     assert np.mean([known.of(row) for row in rows]) > 0.4  # most of them are known
+    of_these = (
+        outputs["embedding"][12:]
+        if source == "folder"
+        else engine.run("classify", reference_pixels(spec, DRAWN))["embedding"]
+    )
+    assert manifest.mean == pytest.approx(of_these.mean(0), abs=1e-3)
     model_of(out, engine).warm_up()  # the known answer has `unlike` too
     assert "unlike" in manifest.known_answer.sums
 
