@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.benchmarks.random_model import random_bundle
 from lab.benchmarks.record import Rows
-from lab.benchmarks.rounds import in_turn, quartiles
+from lab.benchmarks.rounds import in_turn, quartiles, ratios
 from lab.benchmarks.under_load import under_load
 from tests.support.connection import JPEG, post
 from tests.support.pictures import jpeg
@@ -29,12 +29,11 @@ def measure() -> Rows:
         load = partial(under_load, server, seconds=SECONDS, connections=CONNECTIONS)
         served = in_turn({name: partial(load, post(jpeg(), JPEG, path=path)) for name, path in PATHS.items()}, ROUNDS)
     rates = {name: [each["images_per_s"] for each in runs] for name, runs in served.items()}
-    labels = statistics.median(rates["labels"])
     return [
         {
             "answer, ViT-S/16 in fp32": name,
             "images/s": quartiles(of_runs, 1),
-            "of labels": round(statistics.median(of_runs) / labels, 2),
+            "of labels": round(statistics.median(ratios(of_runs, rates["labels"])), 2),
         }
         for name, of_runs in rates.items()
     ]

@@ -1,6 +1,6 @@
 """What evidence for another image shows: two stamps are pasted on a photograph, and the other image shows one of them.
 
-Everything is computed from one run of the explaining graph for each direction, as evidence is linear in it.
+The images that are compared with are stamps on white; the mean is that of all images here.
 """
 
 import tempfile
@@ -15,13 +15,12 @@ from tqdm import tqdm
 
 from app.bundle import TOKENS, Manifest, load_bundle
 from app.inference.engine import Asked, Engine, Outputs, Pixels
-from app.maps.direction import towards
 from app.maps.faithfulness import ranked
 from export.bundle import write_bundle
 from export.judge.masks import Patches, patches_on
 from export.judge.table import HOTTEST
 from lab.benchmarks.bundle_engine import open_engine
-from lab.benchmarks.record import Rows
+from lab.benchmarks.record import Row, Rows
 from lab.real.data import Data
 from lab.real.pasted import cut_out, ground, paste, photographs, somewhere
 from model.checkpoints import load_checkpoint
@@ -35,7 +34,7 @@ Values = npt.NDArray[np.floating]
 
 class Shown(NamedTuple):
     pixels: Pixels
-    on: tuple[Patches, ...]  # patches on each of its stamps
+    on: list[Patches]  # patches on each of its stamps
 
 
 class Picture(NamedTuple):
@@ -49,116 +48,102 @@ class Network(NamedTuple):
     manifest: Manifest
 
     def embedding(self, shown: Shown) -> Values:
-        return self.engine.run("classify", [shown.pixels])["embedding"][0]
+        """Of length 1."""
+        return _unit(self.engine.run("classify", [shown.pixels])["embedding"][0])
 
-    def tokens(self, shown: Shown) -> Values:
-        """Of the patches, (patches, features), of length 1."""
-        patches = self.engine.run("tokens", [shown.pixels])[TOKENS][0, len(self.manifest.tokens.prefix) :]
-        return patches / np.linalg.norm(patches, axis=1, keepdims=True)
+    def patches(self, shown: Shown) -> Values:
+        """Their tokens (patches, features), each of length 1."""
+        return _unit(self.engine.run("tokens", [shown.pixels])[TOKENS][0, len(self.manifest.tokens.prefix) :])
 
-    def explained(self, shown: Shown, like: Values, against: Values | None) -> Outputs:
-        outputs = self.engine.run("explain", [shown.pixels], [Asked((), towards(like, against))])
-        return {name: rows[0] for name, rows in outputs.items()}
+    def explained(self, shown: Shown, direction: Values) -> Outputs:
+        asked = Asked((), direction.astype(np.float32)[np.newaxis])
+        return {name: rows[0] for name, rows in self.engine.run("explain", [shown.pixels], [asked]).items()}
 
 
 def measure(data: Data) -> Rows:
-    found: dict[str, dict[str, str | float]] = {}
+    found: dict[str, Row] = {}
     for side in SIDES:
         checkpoint = load_checkpoint(data.network, overrides={"image_size": f"{side},{side}"})
         with tempfile.TemporaryDirectory() as place:
             bundle = Path(place, "bundle")
             write_bundle(checkpoint, bundle, replace=False)
-            network = Network(open_engine(bundle), load_bundle(bundle).manifest)
-            for name, cells in of_side(data, network, side).items():
-                found[name] = {"map": name, **found.get(name, {}), **cells}
+            shares = _shares(data, Network(open_engine(bundle), load_bundle(bundle).manifest), side)
+        for (title, name), of_pictures in shares.items():
+            right, other = np.mean(of_pictures, axis=0)
+            found.setdefault(title, {"map": title})[f"{name}, {side} pixels"] = f"{right:.2f} / {other:.2f}"
     return [*found.values()]
 
 
-def of_side(data: Data, network: Network, side: int) -> dict[str, dict[str, str | float]]:
+def _shares(data: Data, network: Network, side: int) -> dict[tuple[str, str], list[list[float]]]:
+    """Of the hottest patches on each of the two stamps, by map and what the image is compared with."""
     made = [*pictures(data, network.manifest, side)]
-    embeddings = [
-        [network.embedding(one) for one in (picture.image, *picture.likes, picture.other)] for picture in made
-    ]
-    mean = np.mean([one for of_picture in embeddings for one in of_picture], axis=0)
-    shares: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    embeddings = [[*map(network.embedding, (picture.image, *picture.likes, picture.other))] for picture in made]
+    mean = _unit(np.mean(np.concatenate(embeddings), axis=0))
+    shares: dict[tuple[str, str], list[list[float]]] = {}
     for picture, (_, *of_likes, of_other) in zip(tqdm(made, desc=f"{side} pixels"), embeddings, strict=True):
+        less = {
+            "the mean": network.explained(picture.image, mean)["evidence"][0],
+            "the other stamp": network.explained(picture.image, of_other)["evidence"][0],
+        }
         for name, like, of_like in zip(LIKE, picture.likes, of_likes, strict=True):
-            for title, values in maps(network, picture, like, of_like, of_other, mean).items():
+            for title, values in _maps(network, picture.image, like, of_like, less).items():
                 hottest = ranked(values)[:HOTTEST]
-                shares.setdefault((title, name), []).append(tuple(float(on[hottest].mean()) for on in picture.image.on))
-    rows: dict[str, dict[str, str | float]] = {}
-    for (title, name), of_pictures in shares.items():
-        right, other = np.mean(of_pictures, axis=0)
-        rows.setdefault(title, {})[f"{name}, {side} pixels"] = f"{right:.2f} / {other:.2f}"
-    return rows
+                shares.setdefault((title, name), []).append([on[hottest].mean() for on in picture.image.on])
+    return shares
 
 
-def maps(
-    network: Network, picture: Picture, like: Shown, of_like: Values, of_other: Values, mean: Values
-) -> dict[str, Values]:
-    """(patches,) by name."""
-    prefix = len(network.manifest.tokens.prefix)
-    plain = network.explained(picture.image, of_like, None)
-    of_mean, of_others = (network.explained(picture.image, of_like, one)["evidence"][0] for one in (mean, of_other))
-    rollout, tokens = plain["rollout"], network.tokens(picture.image)
-    layers = {"": slice(None)}
-    found = {
-        "evidence": plain["evidence"][0].sum(0),
-        "evidence against the mean": of_mean.sum(0),
-        "evidence against the other stamp": of_others.sum(0),
-        "positive evidence against the mean": np.maximum(of_mean, 0).sum(0) * rollout,
-        "positive evidence against the other stamp": np.maximum(of_others, 0).sum(0) * rollout,
-        "class token (last layer)": plain["attention"][-1].mean(0),
+def _maps(network: Network, image: Shown, like: Shown, of_like: Values, less: dict[str, Values]) -> dict[str, Values]:
+    """(patches,), by name; `less` is evidence for what is subtracted, which is linear in its direction."""
+    explained = network.explained(image, of_like)
+    evidence, rollout = explained["evidence"][0], explained["rollout"]
+    found = {"evidence": evidence.sum(0)}
+    found |= {f"evidence against {name}": (evidence - other).sum(0) for name, other in less.items()}
+    found |= {f"the same, layer={layer}": (evidence - less["the other stamp"])[layer] for layer in (-1, -2)}
+    found |= {
+        f"positive evidence against {name}": np.maximum(evidence - other, 0).sum(0) * rollout
+        for name, other in less.items()
     }
-    for l in range(-4, 0):
-        found[f"evidence against the mean, layer {l}"] = of_mean[l]
-        found[f"evidence against the other stamp, layer {l}"] = of_others[l]
-    found = {name: values[prefix:] for name, values in found.items()}
-    unit = of_like / np.linalg.norm(of_like)
-    found["cosine of patches with the embedding"] = tokens @ unit
-    found["cosine of patches less that with the mean"] = tokens @ towards(of_like, mean)[0]
-    found["cosine of patches less that with the other"] = tokens @ towards(of_like, of_other)[0]
-    theirs = network.tokens(like)[like.on[0]]
-    found["nearest patch of the other object"] = (tokens @ theirs.T).max(1)
-    tm = theirs.mean(0)
-    found["cosine with mean patch of the object"] = tokens @ (tm / np.linalg.norm(tm))
-    oth = network.tokens(picture.other)[picture.other.on[0]].mean(0)
-    found["cosine with mean patch of the object against other"] = tokens @ (towards(tm, oth)[0])
+    found["class token (last layer)"] = explained["attention"][-1].mean(0)
+    found = {name: tokens[len(network.manifest.tokens.prefix) :] for name, tokens in found.items()}
+    patches = network.patches(image)
+    found["cosine of patches with the other embedding"] = patches @ of_like
+    found["cosine with the nearest patch of the other object"] = (patches @ network.patches(like)[like.on[0]].T).max(1)
     return found
 
 
+def _unit(vectors: Values) -> Values:
+    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+
+
 def pictures(data: Data, manifest: Manifest, side: int) -> Iterator[Picture]:
+    """The same every time."""
     rng, photos = np.random.default_rng(0), photographs(data)
-    files = [*data.cut_out["train"], *data.cut_out["test"]]
+    kinds: dict[str, list[Path]] = {}
+    for file in (*data.cut_out["train"], *data.cut_out["test"]):
+        kinds.setdefault(file.parent.name, []).append(file)
     for _ in range(PICTURES):
-        one = files[rng.integers(len(files))]
-        another = _other(files, rng, lambda file, one=one: file.parent.name == one.parent.name and file != one)
-        other = _other(files, rng, lambda file, one=one: file.parent.name != one.parent.name)
+        kind, of_other = rng.permutation([*kinds])[:2]
+        one, another = (kinds[kind][place] for place in rng.permutation(len(kinds[kind]))[:2])
+        other = kinds[of_other][rng.integers(len(kinds[of_other]))]
         image = ground(photos, side, rng)
         stamps = [cut_out(file, STAMP * side) for file in (one, other)]
-        while True:
+        places = [somewhere(stamp, side, rng) for stamp in stamps]
+        while not any(abs(a - b) >= STAMP * side for a, b in zip(*places, strict=True)):  # one would cover the other
             places = [somewhere(stamp, side, rng) for stamp in stamps]
-            if any(abs(a - b) >= STAMP * side for a, b in zip(*places, strict=True)):
-                break
         things = [paste(stamp, image, place) for stamp, place in zip(stamps, places, strict=True)]
-        shown = _shown(image, things, manifest)
         yield Picture(
-            shown, (on_white(one, manifest, side), on_white(another, manifest, side)), on_white(other, manifest, side)
+            _shown(image, things, manifest),
+            (_on_white(one, manifest, side), _on_white(another, manifest, side)),
+            _on_white(other, manifest, side),
         )
 
 
-def _other(files, rng, fits):
-    fitting = [file for file in files if fits(file)]
-    return fitting[rng.integers(len(fitting))]
-
-
-def on_white(file: Path, manifest: Manifest, side: int) -> Shown:
+def _on_white(file: Path, manifest: Manifest, side: int) -> Shown:
     image, stamp = Image.new("RGB", (side, side), "white"), cut_out(file, ON_WHITE * side)
     place = ((side - stamp.width) // 2, (side - stamp.height) // 2)
     return _shown(image, [paste(stamp, image, place)], manifest)
 
 
 def _shown(image: Image.Image, things: list[Image.Image], manifest: Manifest) -> Shown:
-    masks = [patches_on(np.asarray(thing.convert("RGB")), manifest) for thing in things]
-    assert all(mask is not None for mask in masks)
-    return Shown(np.asarray(image), tuple(mask for mask in masks if mask is not None))
+    masks = (patches_on(np.asarray(thing.convert("RGB")), manifest) for thing in things)
+    return Shown(np.asarray(image), [mask for mask in masks if mask is not None])
