@@ -1,4 +1,4 @@
-"""Images served per second with patch tokens and without: ViT-S/16 in fp32, the same JPEG at 16 connections, in turn."""
+"""Images served per second with patch tokens and without: ViT-S/16 in fp32, the same JPEG at 16 connections."""
 
 import statistics
 import tempfile

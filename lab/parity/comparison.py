@@ -17,6 +17,7 @@ from tests.support.operators import operators_in_torch
 
 Network = Callable[[Tensor], Tensor]
 Size = tuple[int, int]
+RECEIPT = 1e-5  # of a cosine whose parts cancel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +39,13 @@ class Row:
 
     @property
     def error(self) -> float:
-        """The largest one of logits, relative to the largest, of tokens and of the receipt."""
-        return max(max(self.errors, default=0.0) / (self.largest or 1.0), self.tokens or 0.0, self.receipt or 0.0)
+        """The larger one of logits, relative to the largest, and of tokens."""
+        return max(max(self.errors, default=0.0) / (self.largest or 1.0), self.tokens or 0.0)
+
+    @property
+    def far(self) -> bool:
+        """Whether rounding does not explain a difference."""
+        return not (self.error <= self.rounding and (self.receipt or 0.0) <= RECEIPT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +59,10 @@ class Pipeline:
     error: float  # largest absolute difference of a value, in 8-bit steps
     rounding: float = 1e-3  # steps; a larger error is not of rounding alone
     reason: str = ""  # of a difference that is known
+
+    @property
+    def far(self) -> bool:
+        return not self.error <= self.rounding
 
 
 def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:

@@ -112,7 +112,7 @@ def _maps(network: Network, image: Shown, like: Shown, of_like: Values, less: di
 
 
 def _unit(vectors: Values) -> Values:
-    return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
 def pictures(data: Data, manifest: Manifest, side: int) -> Iterator[Picture]:

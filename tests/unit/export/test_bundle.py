@@ -119,7 +119,7 @@ def test_a_bundle_knows_what_its_checkpoint_has_learned_or_the_images_of_a_folde
         if source == "folder"
         else engine.run("classify", reference_pixels(spec, DRAWN))["embedding"]
     )
-    assert manifest.mean == pytest.approx(of_these.mean(0), abs=1e-3)
+    assert manifest.mean == pytest.approx(of_these.mean(0), abs=0.02)  # fp16 rounds
     model_of(out, engine).warm_up()  # the known answer has `unlike` too
     assert "unlike" in manifest.known_answer.sums
 
