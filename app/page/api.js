@@ -3,6 +3,7 @@
 
 import { element } from "./element.js";
 import { UNREACHED, askForKey, keyHeader, storedKey } from "./key.js";
+import { readNpy } from "./npy.js";
 
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
@@ -82,6 +83,12 @@ async function whole(promised) {
 
 export const json = async (address, options) => whole((await request(address, options)).json());
 
+/** An array, which comes as a file of NumPy. */
+export const array = async (address, options = {}) => {
+  const answer = await request(address, { ...options, headers: { Accept: "application/x-npy" } });
+  return readNpy(await whole(answer.arrayBuffer()));
+};
+
 export const blob = async (address, options) => whole((await request(address, options)).blob());
 
 /** Labels and id of one image file; its embedding and id from a model that has no `classes`. */
@@ -128,6 +135,9 @@ function isSame(one, other) {
 
 /** The id by which the server knows an image now; the page goes on calling it by its first one. */
 export const idNow = (id) => sent.get(id)?.id ?? id;
+
+/** The file of an image that was sent from this page. */
+export const fileOf = (id) => sent.get(id)?.file;
 
 /** The other way round: the first id, of any. */
 export const firstId = (id) => sent.get(id)?.result.id ?? id;

@@ -1,10 +1,14 @@
 // Builds the page from its parts.
 
+import { showAlike } from "./alike.js";
 import { fetchLinks } from "./api.js";
+import { Ask } from "./ask.js";
 import { Classes } from "./classes.js";
+import { copyText } from "./clipboard.js";
 import { Controls } from "./controls.js";
 import { Cover } from "./cover.js";
 import { byId } from "./element.js";
+import { showEmbedding } from "./embedding.js";
 import { showGallery } from "./gallery.js";
 import { Heatmap } from "./heatmap.js";
 import { listenToKeys } from "./keyboard.js";
@@ -16,7 +20,8 @@ import { showReport } from "./report.js";
 import { showSamples } from "./samples.js";
 import { unlike } from "./sentence.js";
 import { State } from "./state.js";
-import { showTabs } from "./tabs.js";
+import { Stock } from "./stock.js";
+import { isCompared, showTabs } from "./tabs.js";
 import { explainTerms } from "./terms.js";
 import { Verification } from "./verification.js";
 import { Wall } from "./wall.js";
@@ -28,7 +33,7 @@ async function main() {
   const model = await loading;
   const classes = await naming;
   const shape = model.manifest;
-  const tabs = shape.labels.length ? ["answer", "what-if", "inside"] : ["answer", "inside"];
+  const tabs = shape.labels.length ? ["answer", "compare", "what-if", "inside"] : ["compare", "answer", "inside"];
   const { says = "", begin } = model.judged ?? {};
   byId("judged").textContent = says;
   const state = new State({ ...(begin ?? { method: shape.labels.length ? "evidence" : "class_token" }), tabs });
@@ -37,10 +42,11 @@ async function main() {
   });
   document.body.classList.toggle("headless", !shape.labels.length);
   showTabs(state, tabs);
+  const stock = new Stock(shape);
   const controls = new Controls(state, model, classes);
   const labels = new Labels(state, classes);
-  const heatmap = new Heatmap(state, classes);
-  new Wall(state, shape);
+  const heatmap = new Heatmap(state, classes, stock);
+  new Wall(state, shape, stock);
   showReport(state, { shape, classes }, {
     isUnlabelled: (id) => id !== labelled,
     loaded: ({ predictions }) => {
@@ -48,6 +54,10 @@ async function main() {
       if (id !== labelled) label(id, predictions);
     },
   });
+  new Ask(state, () => queue.images);
+  byId("alike-part").hidden = !shape.directions;
+  if (shape.directions) showAlike(state, () => queue.images);
+  showEmbedding(state, isCompared);
   if (classes.count) {
     new Cover(state, { heatmap, classes });
     showReceipt(state, classes);
@@ -61,11 +71,12 @@ async function main() {
     labelled = id;
     const likely = [...predictions].sort((a, b) => b.score - a.score); // those of a report are in the order of the POST
     labels.show(likely, file);
-    controls.likely = likely;
+    controls.likely = heatmap.likely = likely;
   }
 
   function present(id) {
     document.body.classList.toggle("empty", !id);
+    document.body.classList.remove("waiting");
     queue.mark(id);
     const added = queue.find(id);
     const { predictions = [], image, familiarity = 1 } = added?.result ?? {};
@@ -76,24 +87,25 @@ async function main() {
   }
 
   queue.addEventListener("choose", ({ detail: { id } }) =>
-    state.set({ id, label: "", against: "", ...(!state.values.id && { tab: "answer" }) }),
+    state.set({ id, label: "", against: "", other: "", ...(!state.values.id && { tab: tabs[0] }) }),
   );
+  queue.addEventListener("begin", ({ detail: file }) => {
+    document.body.classList.remove("empty");
+    document.body.classList.add("waiting");
+    heatmap.preview(file);
+  });
+  queue.addEventListener("end", () => {
+    present(state.values.id);
+    heatmap.draw({ fresh: true, waitMs: 0 });
+  });
   showSamples(shape.labels, queue);
-  byId("copy").addEventListener("click", () => copy(state.link));
+  byId("copy").addEventListener("click", () => copyText(state.link, byId("copied")));
+  queue.addEventListener("add", () => state.say("added"));
 
   fetchLinks();
   explainTerms();
   showGallery(state);
   state.announce();
-}
-
-async function copy(link) {
-  try {
-    await navigator.clipboard.writeText(link);
-    byId("copied").textContent = "Copied.";
-  } catch {
-    byId("copied").textContent = "The browser blocked copying. Copy the address from the address bar.";
-  }
 }
 
 main();

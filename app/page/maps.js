@@ -1,6 +1,6 @@
 // Addresses of the server's maps and numbers for the state of the page.
 
-import { ROOT } from "./api.js";
+import { ROOT, idNow } from "./api.js";
 import { METHODS, isOfLabel, takes } from "./methods.js";
 import { isFlat } from "./sentence.js";
 
@@ -43,18 +43,13 @@ export function mapAddress(values, format, numbers, passes) {
   return address("", values, names, { scale: scaleOf(values, numbers), format, ...(passes && { passes }) });
 }
 
-/** The image without a map, darkened outside the part that the network sees. */
-export const originalAddress = (values) => address("", values, [], { alpha: 0, format: "png" });
-
 /** Evidence with its receipt, which adds up to the logit of a label or to the difference of two logits. */
 export const receiptAddress = (values) =>
   address("", values, ["label", "against"], { method: "evidence", format: "json" });
 
-export const wallAddress = (values, format, limits) =>
-  address("/wall", values, format === "png" ? ["colormap", "interpolation"] : [], {
-    scale: wallScale(limits),
-    format,
-  });
+/** Evidence of an image for being like another one. */
+export const alikeAddress = (id, other) =>
+  address("", { id }, [], { method: "evidence", like: idNow(other), against: "nothing", format: "json" });
 
 export const reportAddress = (values) => address("/report", values, ["label"]);
 

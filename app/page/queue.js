@@ -11,11 +11,13 @@ const TOAST_MS = 8000;
 const MARGIN = 40; // pixels of the strip beside the chosen image
 const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
-/** Dispatches `choose` with a result: the first of the files just added, or the one that is clicked. */
+/** Dispatches `choose` with a result: of the first of the files just added that can be used, or the one that is clicked;
+ * before that `begin` with the first file, and `end` if none can be used.
+ */
 export class Queue extends EventTarget {
   #waiting = [];
   #running = 0;
-  #fresh = []; // the files added last, until the first of them has a result
+  #fresh = []; // the files added last that are not refused, until the first of them has a result
   #list = byId("queue");
   #refusals = new Refusals(byId("refusals"));
   #following = true; // whether the chosen image is kept in view: until the strip is scrolled away from it
@@ -48,12 +50,16 @@ export class Queue extends EventTarget {
     if (!files.length) return;
     remindOfKey();
     this.#fresh = [];
+    this.#dispatch("begin", files[0]);
     for (const file of files) {
       const item = new Item(file, {
         classes: this.#classes,
         refusals: this.#refusals,
         choose: (result) => this.#dispatch("choose", result),
-        retry: () => this.#enqueue(item),
+        retry: () => {
+          this.#fresh.push(item);
+          this.#enqueue(item);
+        },
       });
       this.#fresh.push(item);
       this.#enqueue(item);
@@ -85,6 +91,11 @@ export class Queue extends EventTarget {
     return this.#named.get(id);
   }
 
+  /** All that have a result, in the order in which they were added: [{id, name, source, result}]. */
+  get images() {
+    return [...this.#named.values()].sort((a, b) => a.node.place - b.node.place);
+  }
+
   #reveal() {
     this.#list.scrollLeft = this.#place();
   }
@@ -109,12 +120,20 @@ export class Queue extends EventTarget {
     const result = await item.send();
     this.#running -= 1;
     if (result) this.#named.set(result.id, item);
-    if (result && this.#fresh.includes(item)) {
-      this.#fresh = [];
-      this.#dispatch("choose", result);
-    }
+    if (result) this.#dispatch("add");
+    this.#settle(item, result);
     if (this.#following) this.#reveal(); // a card has changed its width, or left the strip
     this.#next();
+  }
+
+  /** Choose the first of the files just added as soon as it has a result, and all before it are refused. */
+  #settle(item, result) {
+    if (!this.#fresh.includes(item)) return;
+    if (!result) this.#fresh.splice(this.#fresh.indexOf(item), 1);
+    const [first] = this.#fresh;
+    if (first && !this.#named.has(first.result?.id)) return;
+    this.#fresh = [];
+    this.#dispatch(first ? "choose" : "end", first?.result);
   }
 
   #dispatch(type, detail) {
@@ -153,7 +172,8 @@ class Item {
     this.#file = file;
     this.#retry = retry;
     this.#status = element("span", { class: "status" }, "waiting");
-    const image = element("img", { src: URL.createObjectURL(file), alt: "" });
+    this.source = URL.createObjectURL(file);
+    const image = element("img", { src: this.source, alt: "" });
     image.addEventListener("error", () => image.classList.add("unseen")); // a format that this browser cannot draw
     this.#button = element("button", { type: "button", disabled: true, title: file.name }, image, this.#status);
     this.#button.addEventListener("click", () => choose(this.result));
@@ -163,6 +183,10 @@ class Item {
 
   get name() {
     return this.#file.name;
+  }
+
+  get id() {
+    return this.result.id;
   }
 
   async send() {
@@ -190,6 +214,7 @@ class Item {
   }
 
   #refuse(problem) {
+    this.result = undefined;
     this.node.className = "refused";
     const remove = element("button", { type: "button", class: "link", onclick: () => this.#remove() }, "Remove");
     const again = element(
@@ -215,7 +240,7 @@ class Item {
 
   #remove() {
     this.#refusals.remove(this.node);
-    URL.revokeObjectURL(this.#button.querySelector("img").src);
+    URL.revokeObjectURL(this.source);
   }
 
   #show(...what) {

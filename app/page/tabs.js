@@ -3,6 +3,7 @@
 import { byId } from "./element.js";
 
 export const isInside = ({ tab }) => tab === "inside";
+export const isCompared = ({ tab }) => tab === "compare";
 
 /** `names`: ids of the panels, in the order of their tabs. */
 export function showTabs(state, names) {

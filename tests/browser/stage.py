@@ -15,8 +15,7 @@ def pick(page: Any, files: dict[str, bytes]) -> None:
 
 def settle(page: Any) -> None:
     """Wait until the page shows the map that the controls ask for, or has it where another tab is open."""
-    page.locator("body:not(.empty) #stage[aria-busy='false'] #map[src]").wait_for(state="attached")
-    page.evaluate("map.decode()")
+    page.locator("body:not(.empty) #stage[aria-busy='false']").wait_for(state="attached")
 
 
 def turn(page: Any, tab: str) -> None:
@@ -29,7 +28,7 @@ def shown(page: Any) -> str:
     return page.evaluate(
         """() => {
             const canvas = document.createElement("canvas");
-            [canvas.width, canvas.height] = [160, Math.round((160 * map.naturalHeight) / map.naturalWidth)];
+            [canvas.width, canvas.height] = [160, Math.round((160 * map.height) / map.width)];
             canvas.getContext("2d").drawImage(map, 0, 0, canvas.width, canvas.height);
             return canvas.toDataURL();
         }"""

@@ -38,7 +38,7 @@ def test_every_sample_is_there_and_a_picked_file_gets_labels_and_a_map(page, sta
     assert page.locator(".labels .name").first.inner_text() == "star"
     assert page.locator(".labels li").count() == 5
     assert page.locator(".queue .chosen").inner_text().splitlines()[::2] == ["star", "mine.jpg"]
-    assert page.evaluate("[map.naturalWidth, map.naturalHeight]") == [320, 240]
+    assert page.evaluate("[map.width, map.height]") == [320, 240]
 
 
 def test_many_files_that_cannot_be_used_are_one_card_that_unfolds(page, star, complaints):

@@ -27,5 +27,7 @@ def test_all_maps_the_embedding_and_the_image_come_in_three_files(client):
     assert half.dtype == np.float16
     assert np.allclose(half, maps, rtol=1e-3, atol=1e-7)
     assert np.allclose(array(client, f"{path}/embedding"), result["embedding"], rtol=1e-4, atol=1e-5)
-    with Image.open(BytesIO(client.get(f"{path}/image").content)) as image:
-        assert (image.format, image.size) == ("JPEG", (result["image"]["width"], result["image"]["height"]))
+    sizes = {"all": (result["image"]["width"], result["image"]["height"]), "seen": tuple(manifest["image"]["size"])}
+    for part, size in sizes.items():
+        with Image.open(BytesIO(client.get(f"{path}/image?part={part}").content)) as image:
+            assert (image.format, image.size) == ("JPEG", size)

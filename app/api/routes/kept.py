@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 
@@ -11,7 +11,9 @@ from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.api.tokens import DtypeField, as_dtype
 from app.http.problems import problems
+from app.images.preparer import jpeg
 from app.maps.heads import every_map
+from app.telemetry.request_state import RequestState
 
 ANSWERS = problems(404, 422) | representations("npy")
 NPY: tuple[Format, ...] = ("npy",)
@@ -57,8 +59,18 @@ async def embedding(request: Request, id: str) -> Response:
     responses=problems(404) | {200: {"content": {"image/jpeg": {"schema": BINARY, "example": "(a file)"}}}},
     response_class=Response,
 )
-async def image(request: Request, id: str) -> Response:
+async def image(
+    request: Request,
+    id: str,
+    part: Annotated[Literal["all", "seen"], Query(description="`seen`: what the network saw, in its pixels")] = "all",
+) -> Response:
     """A JPEG of the upright image, at most 640 pixels wide and high."""
-    kept = await services_of(request).kept(id, request)
+    services = services_of(request)
+    kept = await services.kept(id, request)
+    body = kept.image.thumbnail
+    if part == "seen":
+        body = await services.drawings.draw(
+            partial(jpeg, kept.image.pixels), deadline=RequestState.of(request.scope).deadline
+        )
     headers = {"Cache-Control": "private, max-age=3600"}
-    return Response(kept.image.thumbnail, media_type="image/jpeg", headers=headers)
+    return Response(body, media_type="image/jpeg", headers=headers)
