@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser.stage import PHONE, asked, link, served, settle, turn, visible
 
-PANELS = {"Answer": "#answer", "What if": "#what-if", "Inside": "#inside"}
+PANELS = {"Answer": "#answer", "Compare": "#compare", "What if": "#what-if", "Inside": "#inside"}
 
 
 def chosen(page) -> str:
@@ -21,15 +21,15 @@ def test_clicks_and_keys_turn_to_a_tab_and_the_link_keeps_it(looking, visit):
         turn(looking, name)
         assert chosen(looking) == name
     looking.get_by_role("tab", name="Inside").focus()
-    for key, name in (("ArrowRight", "Answer"), ("ArrowLeft", "Inside"), ("Home", "Answer"), ("ArrowRight", "What if")):
+    for key, name in (("ArrowRight", "Answer"), ("ArrowLeft", "Inside"), ("Home", "Answer"), ("ArrowRight", "Compare")):
         looking.keyboard.press(key)
         assert chosen(looking) == name
         assert looking.evaluate("document.activeElement.innerText") == name
     assert looking.locator("[role=tab][tabindex='0']").count() == 1
     other = visit(link(looking))
     settle(other)
-    assert chosen(other) == "What if"
-    assert chosen(visit(link(looking).replace("what-if", "unknown"))) == "Answer"
+    assert chosen(other) == "Compare"
+    assert chosen(visit(link(looking).replace("compare", "unknown"))) == "Answer"
 
 
 @pytest.fixture
