@@ -1,7 +1,7 @@
 // Builds the page from its parts.
 
 import { showAlike } from "./alike.js";
-import { fetchLinks } from "./api.js";
+import { fetchLinks, json } from "./api.js";
 import { Ask } from "./ask.js";
 import { Classes } from "./classes.js";
 import { copyText } from "./clipboard.js";
@@ -9,10 +9,13 @@ import { Controls } from "./controls.js";
 import { Cover } from "./cover.js";
 import { byId } from "./element.js";
 import { showEmbedding } from "./embedding.js";
+import { Folder } from "./folder.js";
 import { showGallery } from "./gallery.js";
 import { Heatmap } from "./heatmap.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
+import { Latest } from "./latest.js";
+import { reportAddress } from "./maps.js";
 import { loadModel } from "./model.js";
 import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
@@ -26,6 +29,8 @@ import { explainTerms } from "./terms.js";
 import { Verification } from "./verification.js";
 import { Wall } from "./wall.js";
 
+const MANY = 9; // files of a drop, which are shown all at once
+
 async function main() {
   const loading = loadModel();
   const naming = loading.then(({ manifest }) => new Classes(manifest.labels));
@@ -33,7 +38,7 @@ async function main() {
   const model = await loading;
   const classes = await naming;
   const shape = model.manifest;
-  const tabs = shape.labels.length ? ["answer", "compare", "what-if", "inside"] : ["compare", "answer", "inside"];
+  const tabs = shape.labels.length ? ["answer", "compare", "what-if", "inside", "all"] : ["compare", "answer", "inside", "all"];
   const { says = "", begin } = model.judged ?? {};
   byId("judged").textContent = says;
   const state = new State({ ...(begin ?? { method: shape.labels.length ? "evidence" : "class_token" }), tabs });
@@ -47,13 +52,7 @@ async function main() {
   const labels = new Labels(state, classes);
   const heatmap = new Heatmap(state, classes, stock);
   new Wall(state, shape, stock);
-  showReport(state, { shape, classes }, {
-    isUnlabelled: (id) => id !== labelled,
-    loaded: ({ predictions }) => {
-      const { id } = state.values;
-      if (id !== labelled) label(id, predictions);
-    },
-  });
+  showReport(state, { shape, classes });
   new Ask(state, () => queue.images);
   byId("alike-part").hidden = !shape.directions;
   if (shape.directions) showAlike(state, () => queue.images);
@@ -63,12 +62,11 @@ async function main() {
     showReceipt(state, classes);
     new Verification(state, classes);
   }
-  listenToKeys(state, shape);
+  const folder = new Folder(state, { images: () => queue.images, classes, least: model.least_familiarity });
+  listenToKeys(state, shape, (step) => folder.step(step));
+  const labelling = new Latest();
 
-  let labelled = ""; // id of the image whose labels are shown
-
-  function label(id, predictions, file = "") {
-    labelled = id;
+  function label(predictions, file = "") {
     const likely = [...predictions].sort((a, b) => b.score - a.score); // those of a report are in the order of the POST
     labels.show(likely, file);
     controls.likely = heatmap.likely = likely;
@@ -81,18 +79,29 @@ async function main() {
     const added = queue.find(id);
     const { predictions = [], image, familiarity = 1 } = added?.result ?? {};
     if (image) heatmap.reserve(image);
-    label(added ? id : "", predictions, added?.name); // without a file it comes from a link, and its labels with the report
+    label(predictions, added?.name);
+    labelling.cancel();
+    if (id && !added) // it comes from a link
+      labelling.run({
+        load: (signal) => json(reportAddress({ id, label: "" }), { signal }),
+        show: (report) => label(report.predictions),
+        fail() {}, // the map shows the reason
+      });
     const unfamiliar = familiarity < model.least_familiarity;
     byId("unfamiliar").textContent = unfamiliar ? unlike(shape.familiarity, familiarity) : "";
   }
 
-  queue.addEventListener("choose", ({ detail: { id } }) =>
-    state.set({ id, label: "", against: "", other: "", ...(!state.values.id && { tab: tabs[0] }) }),
-  );
-  queue.addEventListener("begin", ({ detail: file }) => {
+  let many = false; // files were added at once
+  queue.addEventListener("choose", ({ detail: { id } }) => {
+    const first = !state.values.id && { tab: tabs[0] };
+    state.set({ id, label: "", against: "", other: "", ...(many ? { tab: "all" } : first) });
+    many = false;
+  });
+  queue.addEventListener("begin", ({ detail: files }) => {
+    many = files.length >= MANY;
     document.body.classList.remove("empty");
     document.body.classList.add("waiting");
-    heatmap.preview(file);
+    heatmap.preview(files[0]);
   });
   queue.addEventListener("end", () => {
     present(state.values.id);

@@ -1,6 +1,7 @@
 // Files from a drop, the clipboard or the file dialog. Each is sent to the model and shown with its result.
 
 import { send } from "./api.js";
+import { acceptDrops } from "./drop.js";
 import { breakable, byId, element } from "./element.js";
 import { remindOfKey } from "./key.js";
 import { percent } from "./numbers.js";
@@ -12,7 +13,7 @@ const MARGIN = 40; // pixels of the strip beside the chosen image
 const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
 /** Dispatches `choose` with a result: of the first of the files just added that can be used, or the one that is clicked;
- * before that `begin` with the first file, and `end` if none can be used.
+ * before that `begin` with the files, `add` when one has a result, and `end` if none can be used.
  */
 export class Queue extends EventTarget {
   #waiting = [];
@@ -20,7 +21,6 @@ export class Queue extends EventTarget {
   #fresh = []; // the files added last that are not refused, until the first of them has a result
   #list = byId("queue");
   #refusals = new Refusals(byId("refusals"));
-  #following = true; // whether the chosen image is kept in view: until the strip is scrolled away from it
   #saying; // the timer that ends it
   #classes;
   #named = new Map(); // the items that have a result, by its id
@@ -38,11 +38,7 @@ export class Queue extends EventTarget {
       if (!target.closest("input, textarea")) this.#take(clipboardData.files);
     });
     byId("again").addEventListener("click", () => file.click());
-    new ResizeObserver(() => this.#reveal()).observe(this.#list);
-    this.#list.addEventListener("scroll", () => {
-      this.#following = Math.abs(this.#list.scrollLeft - this.#place()) < 1;
-    });
-    this.#acceptDrops();
+    acceptDrops((files) => this.#take(files));
     for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.say(""), true);
   }
 
@@ -50,7 +46,7 @@ export class Queue extends EventTarget {
     if (!files.length) return;
     remindOfKey();
     this.#fresh = [];
-    this.#dispatch("begin", files[0]);
+    this.#dispatch("begin", files);
     for (const file of files) {
       const item = new Item(file, {
         classes: this.#classes,
@@ -82,8 +78,7 @@ export class Queue extends EventTarget {
   /** Outline the image with this id, and scroll to it along the strip. */
   mark(id) {
     for (const node of this.#list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
-    this.#following = true;
-    this.#reveal();
+    this.#list.scrollLeft = (this.#list.querySelector(".chosen")?.offsetLeft ?? 0) - MARGIN;
   }
 
   /** The `name` of the file with this id, and its `result`. Undefined if it was not added here. */
@@ -91,20 +86,9 @@ export class Queue extends EventTarget {
     return this.#named.get(id);
   }
 
-  /** All that have a result, in the order in which they were added: [{id, name, source, result}]. */
+  /** All that have a result, in the order in which they were added: [{id, name, file, source, result}]. */
   get images() {
     return [...this.#named.values()].sort((a, b) => a.node.place - b.node.place);
-  }
-
-  #reveal() {
-    this.#list.scrollLeft = this.#place();
-  }
-
-  /** How far the strip is scrolled where it shows the chosen image. */
-  #place() {
-    const { offsetLeft: left = 0, offsetWidth: width = 0 } = this.#list.querySelector(".chosen") ?? {};
-    const { scrollLeft, clientWidth } = this.#list;
-    return Math.min(Math.max(scrollLeft, left + width + MARGIN - clientWidth), Math.max(left - MARGIN, 0));
   }
 
   #enqueue(item) {
@@ -122,7 +106,6 @@ export class Queue extends EventTarget {
     if (result) this.#named.set(result.id, item);
     if (result) this.#dispatch("add");
     this.#settle(item, result);
-    if (this.#following) this.#reveal(); // a card has changed its width, or left the strip
     this.#next();
   }
 
@@ -138,20 +121,6 @@ export class Queue extends EventTarget {
 
   #dispatch(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
-  }
-
-  #acceptDrops() {
-    let inside = 0; // dragenter and dragleave fire for every element under the pointer
-    const veil = (shown) => byId("veil").classList.toggle("shown", shown);
-    const files = (event) => event.dataTransfer?.types.includes("Files");
-    addEventListener("dragenter", (event) => files(event) && veil(++inside > 0));
-    addEventListener("dragleave", (event) => files(event) && veil(--inside > 0));
-    addEventListener("dragover", (event) => event.preventDefault());
-    addEventListener("drop", (event) => {
-      event.preventDefault(); // the browser would open a link
-      veil((inside = 0) > 0);
-      this.#take(event.dataTransfer.files);
-    });
   }
 }
 
@@ -183,6 +152,10 @@ class Item {
 
   get name() {
     return this.#file.name;
+  }
+
+  get file() {
+    return this.#file;
   }
 
   get id() {

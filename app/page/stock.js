@@ -50,8 +50,9 @@ export class Stock {
     const classes = likely.slice(0, this.#shape.explains.classes?.[0]);
     const [own, other] = [classes.indexOf(index), classes.indexOf(against)];
     const ofLabel = isOfLabel(values.method);
-    if (!maps || values.method === "measured" || (ofLabel && (own < 0 || (values.against && other < 0)))) return undefined;
     const [layer, { method, head }] = [layerOf(values, this.#shape), values];
+    const missing = ofLabel && (own < 0 || (values.against && other < 0));
+    if (!maps || method === "measured" || missing || !(isOne(layer, this.#shape.layers) && isOne(head, this.#shape.heads))) return undefined;
     const [numbers, siblings] = ofLabel ? this.#evidence(maps, method, layer, own, other) : this.#attention(maps, values, layer);
     const [min, max] = range(numbers);
     const sum = numbers.reduce((a, b) => a + b, 0);
@@ -93,6 +94,9 @@ export class Stock {
 }
 
 const one = ({ shape: [, rows, columns], data }, i) => data.subarray(i * rows * columns, (i + 1) * rows * columns);
+
+/** Whether a text is a number below `count`, or the name of a mean and the like. */
+const isOne = (text, count) => (/^\d+$/.test(text) ? Number(text) < count : ["sum", "mean", "max", "min"].includes(text));
 
 const several = (count, make) => Array.from({ length: count }, (_, i) => make(i));
 

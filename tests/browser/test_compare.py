@@ -70,7 +70,7 @@ def test_a_patch_that_is_asked_names_the_one_that_is_most_like_it(comparing):
 
 
 def test_three_colours_are_the_principal_components_of_all_patches_on_show(comparing):
-    comparing.get_by_text("Three colours", exact=True).click()
+    comparing.check("[value=colours]")
     comparing.locator("#ask-said", has_text="three principal components").wait_for()
     every = np.concatenate([tokens(comparing, name) for name in ("star", "heart", "bolt")])
     centred = every - every.mean(0)
