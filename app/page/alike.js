@@ -1,36 +1,35 @@
 // Two images: what makes them alike to the model, in each of them, with the parts that add up to the cosine.
 
 import { json } from "./api.js";
-import { drawMap } from "./draw.js";
+import { mapCanvas } from "./draw.js";
 import { byId, element } from "./element.js";
 import { nearest } from "./embedding.js";
 import { follow } from "./latest.js";
-import { alikeAddress, endsOf } from "./maps.js";
+import { alikeAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
-import { pictureOf, show } from "./picture.js";
+import { pictureOf } from "./picture.js";
 import { receiptTable } from "./receipt.js";
 import { isCompared } from "./tabs.js";
 
 const MOST = 60; // images whose embeddings are compared
 const SHOWN = 6;
-const STYLE = { overlay: "true", fade: "true", alpha: 0.8, colormap: "", threshold: "" };
 
 /** `images` gives those that were added: [{id, name, source}]. The state has the `other` one, or it is the nearest. */
 export function showAlike(state, images) {
   const nameOf = (id) => images().find((image) => image.id === id)?.name ?? "this image";
 
-  const side = async (id, other, values, signal) => {
+  const side = async (id, other, signal) => {
     const [numbers, picture] = await Promise.all([json(alikeAddress(id, other), { signal }), pictureOf(id)]);
-    return { id, other, numbers, pixels: drawMap({ ...numbers, limits: endsOf(numbers.scale, numbers.limits) }, picture, { ...STYLE, ...values }) };
+    return { names: [id, other].map(nameOf), numbers, picture };
   };
 
   follow(state, ["id", "other", "added"], {
     needed: isCompared,
-    load: async ({ id, other, interpolation }, signal) => {
+    load: async ({ id, other }, signal) => {
       const near = (await nearest(id, images().slice(0, MOST))).slice(0, SHOWN);
       const chosen = (other !== id && other) || near[0]?.id;
       if (!chosen) return { near };
-      const pair = [[id, chosen], [chosen, id]].map(([one, two]) => side(one, two, { interpolation }, signal));
+      const pair = [[id, chosen], [chosen, id]].map(([one, two]) => side(one, two, signal));
       return { near, chosen, sides: await Promise.all(pair) };
     },
     show: ({ near, chosen, sides }) => {
@@ -46,7 +45,7 @@ export function showAlike(state, images) {
           ),
         );
       byId("nearest").replaceChildren(...near.map(item));
-      byId("pair").replaceChildren(...(sides ?? []).map((one) => figure(one, nameOf(one.id), nameOf(one.other))));
+      byId("pair").replaceChildren(...(sides ?? []).map(figure));
       byId("alike-said").textContent = sides ? said(sides[0].numbers) : "Add another image to see what the two have in common.";
     },
     busy: (sentence) => (byId("alike-said").textContent = sentence),
@@ -57,10 +56,10 @@ export function showAlike(state, images) {
   });
 }
 
-function figure({ numbers: { receipt }, pixels }, name, other) {
-  const canvas = element("canvas", { role: "img", "aria-label": `What makes ${name} like ${other}` });
-  show(canvas, pixels);
-  return element("figure", {}, canvas, element("figcaption", {}, element("b", {}, name), ` seen as like ${other}`), receiptTable(receipt, "Cosine"));
+function figure({ numbers, picture, names: [name, other] }) {
+  const canvas = mapCanvas(numbers, picture, `What makes ${name} like ${other}`);
+  const caption = element("figcaption", {}, element("b", {}, name), ` seen as like ${other}`);
+  return element("figure", {}, canvas, caption, receiptTable(numbers.receipt, "Cosine"));
 }
 
 const said = ({ receipt }) =>

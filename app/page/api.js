@@ -63,9 +63,9 @@ async function attempt(address, options) {
 }
 
 /** Whether it is a good answer of another model than the first one was. The browser may have kept it for an hour. */
-function isOfOther({ ok, headers }) {
+function isOfOther({ ok, headers, url }) {
   const digest = headers.get("X-Model-Digest"); // a proxy may take it away
-  return ok && digest !== null && digest !== (model ??= digest);
+  return ok && new URL(url).pathname.startsWith(ROOT) && digest !== null && digest !== (model ??= digest);
 }
 
 const reach = (address, options, key) =>
@@ -136,8 +136,8 @@ function isSame(one, other) {
 /** The id by which the server knows an image now; the page goes on calling it by its first one. */
 export const idNow = (id) => sent.get(id)?.id ?? id;
 
-/** The file of an image that was sent from this page. */
-export const fileOf = (id) => sent.get(id)?.file;
+/** The `file` of an image that was sent from this page, and the `result`. */
+export const sentAs = (id) => sent.get(id) ?? {};
 
 /** The other way round: the first id, of any. */
 export const firstId = (id) => sent.get(id)?.result.id ?? id;

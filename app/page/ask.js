@@ -1,10 +1,11 @@
 // Ask a patch: how similar every patch of the images on show is to it. Or all of them in three colours.
 
-import { ROOT, imageSource } from "./api.js";
+import { imageSource } from "./api.js";
 import { showColorbar } from "./colorbar.js";
 import { drawPatches } from "./draw.js";
 import { byId, element } from "./element.js";
 import { range } from "./limits.js";
+import { partAddress } from "./maps.js";
 import { show } from "./picture.js";
 import { isCompared } from "./tabs.js";
 import { similarities, threeColours, tokenAt, tokensOf } from "./tokens.js";
@@ -139,7 +140,7 @@ class Tile {
   }
 
   async load() {
-    const source = imageSource(`${ROOT}attention/${encodeURIComponent(this.id)}/image?part=seen`);
+    const source = imageSource(partAddress(this.id, "image?part=seen"));
     [this.#image.src, this.tokens] = await Promise.all([source, tokensOf(this.id)]);
     this.node.style.setProperty("--ratio", this.tokens.grid[1] / this.tokens.grid[0]);
   }

@@ -1,11 +1,15 @@
 // Draws a map on its image, to a step of 255 as the service does: app/drawing/heatmap.py has the reasons.
 
 import { colormapOf, loading } from "./colormaps.js";
+import { element } from "./element.js";
+import { endsOf } from "./maps.js";
+import { show } from "./picture.js";
 import { enlarge } from "./resample.js";
 
 const OUTSIDE_BRIGHTNESS = 0.45;
 const PALING = 0.8;
 const SIGNED_PALING = 1;
+const PLAIN = { overlay: "true", fade: "true", alpha: 0.8, colormap: "", interpolation: "bilinear", threshold: "" };
 
 const tables = await loading;
 
@@ -56,6 +60,14 @@ export function drawMap(numbers, picture, style) {
 const rounded = (number) => Math.round(Math.fround(number));
 
 const blend = (one, other, share) => Math.trunc(Math.fround(one + Math.fround(Math.fround(share) * (other - one))));
+
+/** A canvas with a map as the service draws it by default, named `name`; `style`: what is not so. */
+export function mapCanvas(numbers, picture, name, style = {}) {
+  const limits = endsOf(numbers.scale, numbers.limits);
+  const canvas = element("canvas", { role: name && "img", "aria-label": name });
+  show(canvas, drawMap({ ...numbers, limits }, picture, { ...PLAIN, ...style }));
+  return canvas;
+}
 
 /** Numbers from 0 at the lower limit to 1 at the upper one; 0 where the map has no range. */
 const unitOf = (values, [low, high]) =>

@@ -1,28 +1,26 @@
 // Embeddings of images: one to take away, and which of several are near each other.
 
-import { ROOT, array, idNow } from "./api.js";
+import { array, idNow, sentAs } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { byId } from "./element.js";
+import { Kept } from "./kept.js";
 import { Latest } from "./latest.js";
+import { partAddress } from "./maps.js";
 import { significant } from "./numbers.js";
 
 const SHOWN = 5; // numbers
-const embeddings = new Map(); // by id: promises
+const KEPT = 1000; // images
 
-/** The embedding of an image, a Float32Array. */
-export function embeddingOf(id) {
-  if (!embeddings.has(id)) {
-    const loading = array(`${ROOT}attention/${encodeURIComponent(id)}/embedding`).then(({ data }) => data);
-    loading.catch(() => embeddings.delete(id));
-    embeddings.set(id, loading);
-  }
-  return embeddings.get(id);
-}
+/** The embedding of each image, a Float32Array. */
+const embeddings = new Kept(KEPT, async (id) => {
+  const { embedding } = sentAs(id).result ?? {}; // of a model without a head
+  return embedding ? Float32Array.from(embedding) : (await array(partAddress(id, "embedding"))).data;
+});
 
 /** Images by the cosine of their embeddings with that of `id`, the nearest first: [{id, name, source, cosine}]. */
 export async function nearest(id, images) {
-  const own = await embeddingOf(id);
-  const found = images.filter((image) => image.id !== id).map(async ({ id, name, source }) => ({ id, name, source, cosine: cosine(own, await embeddingOf(id)) }));
+  const own = await embeddings.get(id);
+  const found = images.filter((image) => image.id !== id).map(async ({ id, name, source }) => ({ id, name, source, cosine: cosine(own, await embeddings.get(id)) }));
   return (await Promise.all(found)).sort((a, b) => b.cosine - a.cosine);
 }
 
@@ -37,9 +35,9 @@ export function showEmbedding(state, needed) {
   state.addEventListener("change", ({ detail }) => {
     const { id } = state.values;
     if (!(detail.has("id") || detail.has("tab")) || !id || !needed(state.values)) return;
-    Object.assign(byId("take-embedding"), { href: `${ROOT}attention/${encodeURIComponent(idNow(id))}/embedding`, download: `embedding-${id.slice(0, 6)}.npy` });
+    Object.assign(byId("take-embedding"), { href: partAddress(idNow(id), "embedding"), download: `embedding-${id.slice(0, 6)}.npy` });
     loading.run({
-      load: () => embeddingOf(id),
+      load: () => embeddings.get(id),
       show: (numbers) => {
         text = JSON.stringify([...numbers]);
         const first = [...numbers.subarray(0, SHOWN)].map((number) => significant(number));

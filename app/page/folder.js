@@ -1,12 +1,12 @@
 // All images at once: in the order that is asked for, those of one label alone, each with its map, and as a table.
 
 import { json } from "./api.js";
-import { drawMap } from "./draw.js";
+import { mapCanvas } from "./draw.js";
 import { breakable, byId, element } from "./element.js";
-import { STYLE, endsOf, mapAddress, scaleOf } from "./maps.js";
+import { STYLE, mapAddress, scaleOf } from "./maps.js";
 import { METHODS } from "./methods.js";
 import { percent } from "./numbers.js";
-import { pixelsOf, show } from "./picture.js";
+import { pixelsOf } from "./picture.js";
 
 const WIDTH = 240; // pixels of a picture
 const AT_ONCE = 2; // maps that are loaded
@@ -109,7 +109,7 @@ export class Folder {
         element("b", {}, best ? breakable(this.#classes.name(best.index)) : name),
         best ? ` ${percent(best.score)}` : null,
         best ? element("small", {}, name) : null,
-        familiarity < this.least ? element("small", { class: "strange" }, "unlike the known images") : null,
+        familiarity < this.least ? element("small", { class: "strange" }, "unfamiliar") : null,
         said ? element("small", { class: "other" }, said) : null,
       ),
     );
@@ -134,9 +134,8 @@ export class Folder {
     if (METHODS[values.method].passes) values.method = "evidence"; // it would take seconds for each
     try {
       const numbers = await json(mapAddress(values, "json"));
-      const canvas = element("canvas");
       const { file } = this.#images().find((image) => image.id === id);
-      show(canvas, drawMap({ ...numbers, limits: endsOf(scaleOf(values, numbers), numbers.limits) }, await pixelsOf(file, WIDTH), values));
+      const canvas = mapCanvas({ ...numbers, scale: scaleOf(values, numbers) }, await pixelsOf(file, WIDTH), null, values);
       cell.querySelector("img").replaceWith(canvas);
     } catch {} // the image alone stays
     this.#loading -= 1;

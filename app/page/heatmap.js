@@ -27,7 +27,6 @@ export class Heatmap extends EventTarget {
   #image = {}; // that is shown: its `id`, its `picture` and where the network looked
   #numbers;
   #drawing = new Latest();
-  #stocking = new Latest();
   #previewed;
   #stage = byId("stage");
   #pane = byId("map-pane");
@@ -105,7 +104,7 @@ export class Heatmap extends EventTarget {
         this.#image = { id: values.id, picture, image, crop_box };
         this.#show(numbers, values);
         if (more.length) this.#load(values, 0, more);
-        else this.#stocking.run({ load: (signal) => this.#stock.load(values.id, signal), show() {}, fail() {} }); // for the next map
+        else this.#stock.load(values.id).catch(() => {}); // for the next map
       },
       busy: (said) => this.#say(said),
       fail: (problem) => this.#fail(problem),

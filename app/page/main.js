@@ -22,11 +22,13 @@ import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
 import { showSamples } from "./samples.js";
 import { unlike } from "./sentence.js";
+import { handed, siblings } from "./siblings.js";
 import { State } from "./state.js";
 import { Stock } from "./stock.js";
 import { isCompared, showTabs } from "./tabs.js";
 import { explainTerms } from "./terms.js";
 import { Verification } from "./verification.js";
+import { showVersus } from "./versus.js";
 import { Wall } from "./wall.js";
 
 const MANY = 9; // files of a drop, which are shown all at once
@@ -38,7 +40,7 @@ async function main() {
   const model = await loading;
   const classes = await naming;
   const shape = model.manifest;
-  const tabs = shape.labels.length ? ["answer", "compare", "what-if", "inside", "all"] : ["compare", "answer", "inside", "all"];
+  const tabs = shape.labels.length ? ["answer", "compare", "what-if", "inside", "model", "all"] : ["compare", "answer", "inside", "model", "all"];
   const { says = "", begin } = model.judged ?? {};
   byId("judged").textContent = says;
   const state = new State({ ...(begin ?? { method: shape.labels.length ? "evidence" : "class_token" }), tabs });
@@ -115,6 +117,8 @@ async function main() {
   explainTerms();
   showGallery(state);
   state.announce();
+  queue.add(await handed());
+  showVersus(state, await siblings(), () => queue.images);
 }
 
 main();

@@ -47,6 +47,9 @@ export function mapAddress(values, format, numbers, passes) {
 export const receiptAddress = (values) =>
   address("", values, ["label", "against"], { method: "evidence", format: "json" });
 
+/** What there is of an image beside maps: all of these in one array, its embedding, its tokens, itself. */
+export const partAddress = (id, part) => `${ROOT}attention/${encodeURIComponent(id)}/${part}`;
+
 /** Evidence of an image for being like another one. */
 export const alikeAddress = (id, other) =>
   address("", { id }, [], { method: "evidence", like: idNow(other), against: "nothing", format: "json" });

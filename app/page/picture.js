@@ -1,26 +1,21 @@
 // The image that maps are drawn on: from the person's file, which the browser has, or the one that the service keeps.
 
-import { ROOT, blob, fileOf } from "./api.js";
+import { blob, sentAs } from "./api.js";
+import { Kept } from "./kept.js";
+import { partAddress } from "./maps.js";
 
 export const LONGEST = 640; // pixels, as of the image that the service draws on
 const KEPT = 12;
 
-const pictures = new Map(); // by id: promises
+const pictures = new Kept(KEPT, load);
 
 /** The picture of an image as ImageData: upright, and on white. */
-export function pictureOf(id) {
-  const picture = pictures.get(id) ?? load(id);
-  pictures.delete(id);
-  pictures.set(id, picture);
-  picture.catch(() => pictures.delete(id));
-  if (pictures.size > KEPT) pictures.delete(pictures.keys().next().value);
-  return picture;
-}
+export const pictureOf = (id) => pictures.get(id);
 
 async function load(id) {
-  const file = fileOf(id);
+  const { file } = sentAs(id);
   const own = file && (await pixelsOf(file).catch(() => undefined)); // a format that this browser cannot draw
-  return own ?? pixelsOf(await blob(`${ROOT}attention/${encodeURIComponent(id)}/image`));
+  return own ?? pixelsOf(await blob(partAddress(id, "image")));
 }
 
 /** Shrunk by the whole factor that leaves at most `longest` pixels. */

@@ -173,10 +173,10 @@ class Item {
       this.#refuse(problem);
       return undefined;
     }
-    const { predictions: [best] = [], embedding } = this.result;
+    const { predictions: [best] = [] } = this.result;
     this.node.className = "named";
-    const [what, score] = best ? [classes.name(best.index), percent(best.score)] : [`${embedding.length} numbers`, ""];
-    this.#show(element("b", {}, breakable(what)), score, element("small", {}, this.name));
+    const label = best && [element("b", {}, breakable(classes.name(best.index))), percent(best.score)];
+    this.#show(...(label ?? []), element("small", {}, this.name));
     if (!this.result.id) {
       this.#status.append(". The server could not keep its maps.");
       return undefined;
@@ -189,7 +189,6 @@ class Item {
   #refuse(problem) {
     this.result = undefined;
     this.node.className = "refused";
-    const remove = element("button", { type: "button", class: "link", onclick: () => this.#remove() }, "Remove");
     const again = element(
       "button",
       {
@@ -205,15 +204,10 @@ class Item {
       "Try again",
     );
     setTimeout(() => (again.disabled = false), 1000 * problem.retryAfter);
-    const more = element("span", { class: "more" }, problem.temporary ? again : null, remove);
+    const more = element("span", { class: "more" }, problem.temporary ? again : null);
     this.#show(element("b", {}, this.name), ` ${problem.message}`);
     this.node.append(this.#status, more); // the sentence must not be inside the button
     this.#refusals.add(this.node);
-  }
-
-  #remove() {
-    this.#refusals.remove(this.node);
-    URL.revokeObjectURL(this.source);
   }
 
   #show(...what) {

@@ -1,10 +1,11 @@
 // All maps of an image in one array, so that another method, layer, head or label takes no request. What is not in it,
 // such as a label that is not likely, is asked of the service.
 
-import { ROOT, array } from "./api.js";
+import { array } from "./api.js";
 import { layerOf } from "./controls.js";
+import { Kept } from "./kept.js";
 import { limitsOf, range } from "./limits.js";
-import { scaleOf } from "./maps.js";
+import { partAddress, scaleOf } from "./maps.js";
 import { isOfLabel, isSigned } from "./methods.js";
 
 const KEPT = 12; // images
@@ -12,7 +13,7 @@ const EXACT = 2 ** 17; // bytes; more come as float16
 
 export class Stock {
   #shape;
-  #images = new Map(); // by id: a promise of the maps, and the maps once they are there
+  #images = new Kept(KEPT, (id) => array(partAddress(id, `maps?dtype=${this.#dtype}`)));
 
   /** `shape`: the manifest of the model. */
   constructor(shape) {
@@ -20,13 +21,8 @@ export class Stock {
   }
 
   /** The maps of an image, loaded once. */
-  async load(id, signal) {
-    const image = this.#images.get(id) ?? {};
-    this.#images.delete(id);
-    this.#images.set(id, image); // the last
-    if (this.#images.size > KEPT) this.#images.delete(this.#images.keys().next().value);
-    image.maps ??= await array(`${ROOT}attention/${encodeURIComponent(id)}/maps?dtype=${this.#dtype}`, { signal });
-    return image.maps;
+  load(id) {
+    return this.#images.get(id);
   }
 
   get #dtype() {
@@ -38,7 +34,7 @@ export class Stock {
   /** The heads of all layers of an image that is there: [layers × heads] maps, one after the other. */
   heads(id) {
     const { layers, heads } = this.#shape;
-    const { shape: [, rows, columns], data } = this.#images.get(id).maps;
+    const { shape: [, rows, columns], data } = this.#images.now(id);
     return { grid: [rows, columns], data: data.subarray(0, layers * heads * rows * columns) };
   }
 
@@ -46,7 +42,7 @@ export class Stock {
    * likely first; `index` and `against`: of the labels that are explained.
    */
   map(values, { likely, index, against }) {
-    const maps = this.#images.get(values.id)?.maps;
+    const maps = this.#images.now(values.id);
     const classes = likely.slice(0, this.#shape.explains.classes?.[0]);
     const [own, other] = [classes.indexOf(index), classes.indexOf(against)];
     const ofLabel = isOfLabel(values.method);

@@ -1,26 +1,21 @@
 // Tokens of the patches of images: how similar they are to one of them, and their principal components as three colours.
 
-import { ROOT, array } from "./api.js";
+import { array } from "./api.js";
+import { Kept } from "./kept.js";
+import { partAddress } from "./maps.js";
 
 const KEPT = 24; // images
 const SAMPLED = 1500; // patches from which components are found
 const ROUNDS = 30; // of the iteration that finds them
 const TRIMMED = 0.02; // of the numbers of a component at each end, which have the colour of the end
 
-const images = new Map(); // by id: promises
+const images = new Kept(KEPT, load);
 
 /** The tokens of an image, each of length 1: `data` has [rows × columns × features] numbers. */
-export function tokensOf(id) {
-  const tokens = images.get(id) ?? load(id);
-  images.delete(id);
-  images.set(id, tokens);
-  tokens.catch(() => images.delete(id));
-  if (images.size > KEPT) images.delete(images.keys().next().value);
-  return tokens;
-}
+export const tokensOf = (id) => images.get(id);
 
 async function load(id) {
-  const { shape, data } = await array(`${ROOT}attention/${encodeURIComponent(id)}/tokens?dtype=float16`);
+  const { shape, data } = await array(partAddress(id, "tokens?dtype=float16"));
   const [rows, columns, features] = shape.slice(-3);
   for (let at = 0; at < data.length; at += features) {
     const token = data.subarray(at, at + features);

@@ -22,7 +22,7 @@ export class Wall {
     this.#shape = shape;
     follow(state, ["id", "colormap", "interpolation"], {
       needed: isInside,
-      load: ({ id }, signal) => stock.load(id, signal).then(() => stock.heads(id)),
+      load: ({ id }) => stock.load(id).then(() => stock.heads(id)),
       show: (maps, values) => this.#show(maps, values),
       busy: (said) => (byId("wall-status").textContent = said),
       fail: (problem) => {
