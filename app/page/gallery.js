@@ -2,6 +2,7 @@
 // that is not known here is the service's own.
 
 import { ROOT, imageSource, json } from "./api.js";
+import { showColorbar } from "./colorbar.js";
 import { drawPatches } from "./draw.js";
 import { byId, drawing, element } from "./element.js";
 import { Latest } from "./latest.js";
@@ -57,7 +58,9 @@ function positions({ grid, patches, similarity }) {
   const node = element("div", { class: "positions", role: "img", "aria-label": "Cosine of each position with all others" });
   node.style.gridTemplateColumns = `repeat(${across}, 1fr)`;
   node.append(...similarity.map((values) => small(drawPatches({ values: values.flat(), limits: [-1, 1], grid }, "viridis"))));
-  return node;
+  const ramp = element("p", { class: "ramp", role: "img" });
+  showColorbar(ramp, { limits: [-1, 1], min: -1, max: 1, colormap: "viridis" });
+  return element("div", {}, node, ramp);
 }
 
 function small(pixels) {

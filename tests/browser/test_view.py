@@ -58,7 +58,7 @@ def test_back_leads_to_the_image_and_the_tab_before_and_not_through_what_control
         assert page.locator(".queue .chosen", has_text="star").is_visible()
     page.go_back()
     assert link(page) == views[0]
-    assert (page.locator("h1").is_visible(), page.locator("#answer").is_visible()) == (True, False)
+    assert (page.locator("#intro-title").is_visible(), page.locator("#answer").is_visible()) == (True, False)
     page.go_forward()
     page.go_forward()
     page.go_forward()
