@@ -4,6 +4,7 @@ import { imageSource } from "./api.js";
 import { showColorbar } from "./colorbar.js";
 import { drawPatches } from "./draw.js";
 import { byId, element } from "./element.js";
+import { Latest } from "./latest.js";
 import { range } from "./limits.js";
 import { partAddress } from "./maps.js";
 import { show } from "./picture.js";
@@ -19,40 +20,42 @@ export class Ask {
   #tiles = []; // of the images on show
   #asked; // [tile, row, column]
   #frame; // the next one, where one is due
+  #loading = new Latest();
   #form = byId("ask-how");
 
   /** `images` gives those that were added, in their order: [{id, name}]. */
   constructor(state, images) {
     this.#state = state;
     this.#images = images;
-    state.addEventListener("change", ({ detail }) => ["id", "tab", "added"].some((name) => detail.has(name)) && this.refresh());
+    state.addEventListener("change", ({ detail }) => ["id", "tab", "added"].some((name) => detail.has(name)) && this.#refresh());
     this.#form.addEventListener("change", () => this.#draw());
   }
 
   /** Show the image and those that were added after it, as far as they are known now. */
-  async refresh() {
+  #refresh() {
     const { id, tab } = this.#state.values;
     if (!id || !isCompared({ tab })) return;
     const all = this.#images();
     const at = Math.max(all.findIndex((image) => image.id === id), 0);
     const chosen = all.length ? [...all.slice(at), ...all.slice(0, at)].slice(0, MOST) : [{ id, name: "this image" }];
     if (String(chosen.map((image) => image.id)) === String(this.#tiles.map((tile) => tile.id))) return;
-    const tiles = (this.#tiles = chosen.map((image) => this.#tiles.find((tile) => tile.id === image.id) ?? new Tile(image, this)));
+    const tiles = chosen.map((image) => this.#tiles.find((tile) => tile.id === image.id) ?? new Tile(image, this));
+    this.#tiles = tiles;
     byId("tiles").replaceChildren(...tiles.map(({ node }) => node));
-    byId("ask-said").textContent = "Loading the tokens …";
-    try {
-      await Promise.all(tiles.map((tile) => tile.load()));
-    } catch (problem) {
-      if (tiles !== this.#tiles) return;
-      byId("tiles").replaceChildren();
-      this.#tiles = []; // another look tries again
-      byId("ask-said").textContent = problem.message;
-      return;
-    }
-    if (tiles !== this.#tiles) return;
-    const [rows, columns] = tiles[0].tokens.grid;
-    if (!tiles.includes(this.#asked?.[0])) this.#asked = [tiles[0], rows >> 1, columns >> 1];
-    this.#draw();
+    this.#loading.run({
+      load: async () => {
+        for (const tile of tiles) {
+          await tile.load();
+          if (tiles === this.#tiles) this.#draw();
+        }
+      },
+      show() {},
+      busy: (said) => (byId("ask-said").textContent = said),
+      fail: (problem) => {
+        this.#tiles = []; // another look tries again
+        byId("ask-said").textContent = problem.message;
+      },
+    });
   }
 
   /** Ask a patch of a tile. */
@@ -63,56 +66,55 @@ export class Ask {
     this.#frame ??= requestAnimationFrame(() => this.#draw());
   }
 
-  move(tile, key) {
+  /** Ask the patch beside the one that is asked, or one of another tile. */
+  move(tile, [down, right]) {
     const [asked, row, column] = this.#asked;
-    const [rows, columns] = tile.tokens.grid;
-    const [down, right] = STEPS[key];
     if (asked === tile) this.ask(tile, row + down, column + right);
-    else this.ask(tile, rows >> 1, columns >> 1);
+    else this.ask(tile, ...tile.middle);
   }
 
   #draw() {
     this.#frame = undefined;
-    if (!this.#asked || this.#tiles.some(({ tokens }) => !tokens)) return;
+    const tiles = this.#tiles.filter(({ tokens }) => tokens);
+    if (!tiles.length) return;
+    if (!tiles.includes(this.#asked?.[0])) this.#asked = [tiles[0], ...tiles[0].middle];
     const inColours = this.#form.elements.how.value === "colours";
     byId("ask-ramp").hidden = inColours;
-    for (const tile of this.#tiles) tile.mark(inColours ? undefined : this.#asked);
-    if (inColours) this.#paint();
-    else this.#compare();
+    for (const tile of tiles) tile.mark(inColours ? undefined : this.#asked);
+    byId("ask-said").textContent = inColours ? paint(tiles) : compare(tiles, this.#asked);
   }
+}
 
-  #paint() {
-    const all = threeColours(this.#tiles.map(({ tokens }) => tokens));
-    for (const [k, tile] of this.#tiles.entries()) {
-      const { grid: [rows, columns], count } = tile.tokens;
-      const pixels = new ImageData(columns, rows);
-      for (let i = 0; i < count; i++) pixels.data.set([0, 1, 2].map((band) => 255 * all[k][3 * i + band]).concat(255), 4 * i);
-      tile.show(pixels);
-    }
-    byId("ask-said").textContent = "Patches of one colour are alike to the model, in all images: three principal components of their tokens.";
+/** Show the three colours of each patch. Returns what they mean. */
+function paint(tiles) {
+  const colours = threeColours(tiles.map(({ tokens }) => tokens));
+  for (const [k, tile] of tiles.entries()) {
+    const [rows, columns] = tile.tokens.grid;
+    const pixels = new ImageData(columns, rows);
+    for (let i = 0; i < rows * columns; i++) pixels.data.set([...colours[k].subarray(3 * i, 3 * i + 3).map((share) => 255 * share), 255], 4 * i);
+    tile.show(pixels);
   }
+  return "Patches of one colour are alike to the model, in all images: three principal components of their tokens.";
+}
 
-  #compare() {
-    const [asked, row, column] = this.#asked;
-    const token = tokenAt(asked.tokens, row * asked.tokens.grid[1] + column);
-    const found = this.#tiles.map((tile) => similarities(tile.tokens, token));
-    const [lows, highs] = [found.map((one) => range(one)[0]), found.map((one) => range(one)[1])];
-    const limits = [Math.min(...lows), 1];
-    for (const [k, tile] of this.#tiles.entries()) {
-      const pixels = drawPatches({ values: found[k], limits, grid: tile.tokens.grid }, "viridis");
-      for (const [i, value] of found[k].entries()) pixels.data[4 * i + 3] = 40 + (200 * (value - limits[0])) / (1 - limits[0] || 1);
-      tile.show(pixels);
-    }
-    showColorbar(byId("ask-ramp"), { limits, min: limits[0], max: 1, colormap: "viridis" });
-    const others = [...this.#tiles.keys()].filter((k) => this.#tiles[k] !== asked);
-    const best = others.sort((a, b) => highs[b] - highs[a])[0];
-    let said = `Row ${row}, column ${column} of ${asked.name}.`;
-    if (best !== undefined) {
-      const [at, columns] = [found[best].indexOf(highs[best]), this.#tiles[best].tokens.grid[1]];
-      said += ` Most like it elsewhere: row ${Math.floor(at / columns)}, column ${at % columns} of ${this.#tiles[best].name}, cosine ${highs[best].toFixed(2)}.`;
-    }
-    byId("ask-said").textContent = said;
+/** Show how similar each patch is to the one that is asked. Returns which of another image is most. */
+function compare(tiles, [asked, row, column]) {
+  const token = tokenAt(asked.tokens, row * asked.tokens.grid[1] + column);
+  const found = tiles.map((tile) => similarities(tile.tokens, token));
+  const ends = found.map(range);
+  const limits = [Math.min(...ends.map(([low]) => low)), 1];
+  for (const [k, tile] of tiles.entries()) {
+    const pixels = drawPatches({ values: found[k], limits, grid: tile.tokens.grid }, "viridis");
+    const opacity = (value) => 40 + (200 * (value - limits[0])) / (1 - limits[0] || 1);
+    for (const [i, value] of found[k].entries()) pixels.data[4 * i + 3] = opacity(value);
+    tile.show(pixels);
   }
+  showColorbar(byId("ask-ramp"), { limits, min: limits[0], max: 1, colormap: "viridis" });
+  const said = `Row ${row}, column ${column} of ${asked.name}.`;
+  const [best] = [...tiles.keys()].filter((k) => tiles[k] !== asked).sort((a, b) => ends[b][1] - ends[a][1]);
+  if (best === undefined) return said;
+  const [at, [, columns], most] = [found[best].indexOf(ends[best][1]), tiles[best].tokens.grid, ends[best][1].toFixed(2)];
+  return `${said} Most like it elsewhere: row ${Math.floor(at / columns)}, column ${at % columns} of ${tiles[best].name}, cosine ${most}.`;
 }
 
 /** One image: what the network saw of it, and a colour for each patch. */
@@ -132,7 +134,7 @@ class Tile {
     for (const event of ["pointermove", "pointerdown"]) button.addEventListener(event, point);
     button.addEventListener("keydown", (event) => {
       if (!(event.key in STEPS) || !this.tokens) return;
-      asking.move(this, event.key);
+      asking.move(this, STEPS[event.key]);
       event.preventDefault(); // otherwise the page scrolls
       event.stopPropagation(); // otherwise arrows change the layer
     });
@@ -143,6 +145,10 @@ class Tile {
     const source = imageSource(partAddress(this.id, "image?part=seen"));
     [this.#image.src, this.tokens] = await Promise.all([source, tokensOf(this.id)]);
     this.node.style.setProperty("--ratio", this.tokens.grid[1] / this.tokens.grid[0]);
+  }
+
+  get middle() {
+    return this.tokens.grid.map((count) => count >> 1);
   }
 
   show(pixels) {

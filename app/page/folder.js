@@ -3,6 +3,7 @@
 import { json } from "./api.js";
 import { mapCanvas } from "./draw.js";
 import { breakable, byId, element } from "./element.js";
+import { patient } from "./latest.js";
 import { STYLE, mapAddress, scaleOf } from "./maps.js";
 import { METHODS } from "./methods.js";
 import { percent } from "./numbers.js";
@@ -133,7 +134,7 @@ export class Folder {
     const values = { ...this.#state.values, id, label: "", against: "", threshold: "" };
     if (METHODS[values.method].passes) values.method = "evidence"; // it would take seconds for each
     try {
-      const numbers = await json(mapAddress(values, "json"));
+      const numbers = await patient(() => json(mapAddress(values, "json")));
       const { file } = this.#images().find((image) => image.id === id);
       const canvas = mapCanvas({ ...numbers, scale: scaleOf(values, numbers) }, await pixelsOf(file, WIDTH), null, values);
       cell.querySelector("img").replaceWith(canvas);

@@ -4,6 +4,7 @@ import { send } from "./api.js";
 import { acceptDrops } from "./drop.js";
 import { breakable, byId, element } from "./element.js";
 import { remindOfKey } from "./key.js";
+import { patient } from "./latest.js";
 import { percent } from "./numbers.js";
 import { Refusals } from "./refusals.js";
 
@@ -168,7 +169,7 @@ class Item {
     this.#button.append(this.#status);
     this.#show("…");
     try {
-      this.result = await send(this.#file, classes);
+      this.result = await patient(() => send(this.#file, classes));
     } catch (problem) {
       this.#refuse(problem);
       return undefined;

@@ -3,7 +3,7 @@
 import { ROOT, json } from "./api.js";
 import { mapCanvas } from "./draw.js";
 import { byId, element } from "./element.js";
-import { follow } from "./latest.js";
+import { follow, patient } from "./latest.js";
 import { percent } from "./numbers.js";
 import { pictureOf } from "./picture.js";
 import { visit } from "./siblings.js";
@@ -52,7 +52,7 @@ export function showVersus(state, others, images) {
     const rest = [...all];
     const work = async () => {
       for (let image = rest.shift(); image; image = rest.shift()) {
-        const result = await answer(asked, image).catch(() => undefined);
+        const result = await patient(() => answer(asked, image)).catch(() => undefined);
         if (result) Object.assign(image, apart(asked.name, image.result, result));
         byId("versus-said").textContent = `${all.length - rest.length} of ${all.length} images …`;
       }
