@@ -26,6 +26,8 @@ const ORDERS = {
 export class Folder {
   #state;
   #images;
+  #choose;
+  #least;
   #classes;
   #form = byId("sieve");
   #cells = new Map(); // by id
@@ -34,12 +36,13 @@ export class Folder {
   #style = ""; // of the maps
   #eye = new IntersectionObserver((entries) => this.#see(entries), { rootMargin: "200px" });
 
-  /** `images` gives those that were added. `least`: familiarity below it is said. */
-  constructor(state, { images, classes, least }) {
+  /** `images` gives those that were added; `choose(id, more)` shows one. `least`: familiarity below it is said. */
+  constructor(state, { images, classes, least, choose }) {
     this.#state = state;
     this.#images = images;
     this.#classes = classes;
-    this.least = least;
+    this.#least = least;
+    this.#choose = choose;
     this.#form.addEventListener("input", () => this.show());
     this.#form.addEventListener("submit", (event) => event.preventDefault());
     byId("take-csv").addEventListener("click", () => this.#download());
@@ -57,7 +60,7 @@ export class Folder {
   step(step) {
     const { shown } = this;
     const at = shown.findIndex(({ id }) => id === this.#state.values.id) + step;
-    if (shown[at]) this.#state.set({ id: shown[at].id, label: "", against: "", other: "" });
+    if (shown[at]) this.#choose(shown[at].id);
   }
 
   show() {
@@ -105,12 +108,12 @@ export class Folder {
       { "data-id": id, "data-said": String(said) },
       element(
         "button",
-        { type: "button", "aria-current": String(id === this.#state.values.id), onclick: () => this.#state.set({ id, label: "", against: "", other: "", tab: "answer" }) },
+        { type: "button", "aria-current": String(id === this.#state.values.id), onclick: () => this.#choose(id, { tab: "answer" }) },
         element("img", { src: source, alt: "", loading: "lazy" }),
         element("b", {}, best ? breakable(this.#classes.name(best.index)) : name),
         best ? ` ${percent(best.score)}` : null,
         best ? element("small", {}, name) : null,
-        familiarity < this.least ? element("small", { class: "strange" }, "unfamiliar") : null,
+        familiarity < this.#least ? element("small", { class: "strange" }, "unfamiliar") : null,
         said ? element("small", { class: "other" }, said) : null,
       ),
     );

@@ -85,7 +85,7 @@ export class Heatmap extends EventTarget {
   }
 
   #inStock(values) {
-    const index = this.#classes.index(values.label) ?? this.#likely[0];
+    const index = values.label ? this.#classes.index(values.label) : this.#likely[0];
     const numbers = this.#stock.map(values, { likely: this.#likely, index, against: this.#classes.index(values.against) });
     const { image, crop_box } = this.#image;
     return numbers && { ...numbers, image, crop_box };

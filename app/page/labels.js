@@ -30,7 +30,7 @@ export class Labels {
     const choose = () => {
       const { method } = this.#state.values;
       const shown = isOfLabel(method) ? method : "evidence";
-      this.#state.set({ method: shown, label: key, against: "", layer: "", colormap: "" });
+      this.#state.set({ method: shown, label: key, prompt: "", against: "", layer: "", colormap: "" });
     };
     return element(
       "li",
@@ -46,11 +46,11 @@ export class Labels {
   }
 
   #mark() {
-    const { method, label } = this.#state.values;
+    const { method, label, prompt } = this.#state.values;
     const buttons = [...byId("labels").querySelectorAll("button")];
     for (const [rank, button] of buttons.entries()) {
       const chosen = label === "" ? rank === 0 : button.dataset.key === label;
-      button.ariaPressed = String(isOfLabel(method) && chosen);
+      button.ariaPressed = String(isOfLabel(method) && !prompt && chosen);
     }
   }
 }

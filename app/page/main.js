@@ -17,6 +17,7 @@ import { Labels } from "./labels.js";
 import { Latest } from "./latest.js";
 import { reportAddress } from "./maps.js";
 import { loadModel } from "./model.js";
+import { showPhrases } from "./phrases.js";
 import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
@@ -64,7 +65,7 @@ async function main() {
     showReceipt(state, classes);
     new Verification(state, classes);
   }
-  const folder = new Folder(state, { images: () => queue.images, classes, least: model.least_familiarity });
+  const folder = new Folder(state, { images: () => queue.images, classes, least: model.least_familiarity, choose });
   listenToKeys(state, shape, (step) => folder.step(step));
   const labelling = new Latest();
 
@@ -93,10 +94,16 @@ async function main() {
     byId("unfamiliar").textContent = unfamiliar ? unlike(shape.familiarity, familiarity) : "";
   }
 
+  /** A label that was typed is explained in the next image too. */
+  function choose(id, more) {
+    const { label, prompt } = state.values;
+    state.set({ id, label: prompt && label, against: "", other: "", ...more });
+  }
+
   let many = false; // files were added at once
   queue.addEventListener("choose", ({ detail: { id } }) => {
     const first = !state.values.id && { tab: tabs[0] };
-    state.set({ id, label: "", against: "", other: "", ...(many ? { tab: "all" } : first) });
+    choose(id, many ? { tab: "all" } : first);
     many = false;
   });
   queue.addEventListener("begin", ({ detail: files }) => {
@@ -109,6 +116,7 @@ async function main() {
     present(state.values.id);
     heatmap.draw({ fresh: true, waitMs: 0 });
   });
+  if (shape.text) showPhrases(state);
   showSamples(shape.labels, queue);
   byId("copy").addEventListener("click", () => copyText(state.link, byId("copied")));
   queue.addEventListener("add", () => state.say("added"));

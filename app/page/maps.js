@@ -39,13 +39,13 @@ function address(path, values, names, extra = {}) {
 
 /** The map as png, json or npy; `numbers`: its JSON, once that is known; `passes`: where fewer are wanted than it takes. */
 export function mapAddress(values, format, numbers, passes) {
-  const names = ["method", ...METHODS[values.method].takes, ...(format === "png" ? STYLE : [])];
+  const names = ["method", ...METHODS[values.method].takes, ...(isOfLabel(values.method) ? ["prompt"] : []), ...(format === "png" ? STYLE : [])];
   return address("", values, names, { scale: scaleOf(values, numbers), format, ...(passes && { passes }) });
 }
 
 /** Evidence with its receipt, which adds up to the logit of a label or to the difference of two logits. */
 export const receiptAddress = (values) =>
-  address("", values, ["label", "against"], { method: "evidence", format: "json" });
+  address("", values, ["label", "against", "prompt"], { method: "evidence", format: "json" });
 
 /** What there is of an image beside maps: all of these in one array, its embedding, its tokens, itself. */
 export const partAddress = (id, part) => `${ROOT}attention/${encodeURIComponent(id)}/${part}`;
@@ -54,7 +54,7 @@ export const partAddress = (id, part) => `${ROOT}attention/${encodeURIComponent(
 export const alikeAddress = (id, other) =>
   address("", { id }, [], { method: "evidence", like: idNow(other), against: "nothing", format: "json" });
 
-export const reportAddress = (values) => address("/report", values, ["label"]);
+export const reportAddress = (values) => address("/report", values, values.prompt ? [] : ["label"]);
 
 export const verifyAddress = (values) => address("/verify", values, ["method", ...METHODS[values.method].takes]);
 

@@ -13,6 +13,7 @@ const DEFAULTS = Object.freeze({
   head: "mean",
   label: "", // the most likely class
   against: "",
+  prompt: "", // of a label that was typed: the text that it stands in
   other: "", // the id of the image that this one is compared with; else the nearest
   overlay: "true",
   fade: "true",

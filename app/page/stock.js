@@ -47,7 +47,7 @@ export class Stock {
     const [own, other] = [classes.indexOf(index), classes.indexOf(against)];
     const ofLabel = isOfLabel(values.method);
     const [layer, { method, head }] = [layerOf(values, this.#shape), values];
-    const missing = ofLabel && (own < 0 || (values.against && other < 0));
+    const missing = ofLabel && (own < 0 || values.prompt || (values.against && other < 0));
     if (!maps || method === "measured" || missing || !(isOne(layer, this.#shape.layers) && isOne(head, this.#shape.heads))) return undefined;
     const [numbers, siblings] = ofLabel ? this.#evidence(maps, method, layer, own, other) : this.#attention(maps, values, layer);
     const [min, max] = range(numbers);
