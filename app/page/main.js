@@ -18,6 +18,7 @@ import { Latest } from "./latest.js";
 import { reportAddress } from "./maps.js";
 import { loadModel } from "./model.js";
 import { showPhrases } from "./phrases.js";
+import { playLayers } from "./play.js";
 import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
@@ -67,6 +68,7 @@ async function main() {
   }
   const folder = new Folder(state, { images: () => queue.images, classes, least: model.least_familiarity, choose });
   listenToKeys(state, shape, (step) => folder.step(step));
+  playLayers(state, shape);
   const labelling = new Latest();
 
   function label(predictions, file = "") {

@@ -287,3 +287,16 @@ def test_arrows_step_through_layers_and_heads(looking):
     assert looking.input_value("#layer :checked") == "5"
     looking.keyboard.press("?")
     assert looking.locator("#help").is_visible()
+
+
+def test_the_layers_play_from_numbers_that_are_there(looking):
+    looking.keyboard.press("3")
+    looking.wait_for_load_state("networkidle")
+    asked_for, seen = [], set()
+    looking.on("request", lambda request: asked_for.append(request.url) if "/attention/" in request.url else None)
+    looking.get_by_role("button", name="Play the layers").click()
+    while looking.locator("#play").get_attribute("aria-label") == "Stop":
+        seen.add(looking.input_value("#layer :checked"))
+        looking.wait_for_timeout(50)
+    assert seen == {"0", "1", "2", "3", "4", "5"}
+    assert asked_for == []
