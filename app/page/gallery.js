@@ -56,7 +56,7 @@ function filters({ components, explained_variance_ratio: shares }) {
 function positions({ grid, patches, similarity }) {
   const across = new Set(patches.map(([, column]) => column)).size;
   const node = element("div", { class: "positions", role: "img", "aria-label": "Cosine of each position with all others" });
-  node.style.gridTemplateColumns = `repeat(${across}, 1fr)`;
+  node.style.gridTemplateColumns = `repeat(${across}, minmax(0, 1fr))`;
   node.append(...similarity.map((values) => small(drawPatches({ values: values.flat(), limits: [-1, 1], grid }, "viridis"))));
   const ramp = element("p", { class: "ramp", role: "img" });
   showColorbar(ramp, { limits: [-1, 1], min: -1, max: 1, colormap: "viridis" });

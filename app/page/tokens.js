@@ -5,8 +5,8 @@ import { Kept } from "./kept.js";
 import { partAddress } from "./maps.js";
 
 const KEPT = 24; // images
-const SAMPLED = 1500; // patches from which components are found
-const ROUNDS = 30; // of the iteration that finds them
+const SAMPLED = 1000; // patches from which components are found
+const ROUNDS = 20; // of the iteration that finds them
 const TRIMMED = 0.02; // of the numbers of a component at each end, which have the colour of the end
 
 const images = new Kept(KEPT, load);
