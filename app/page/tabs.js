@@ -16,6 +16,7 @@ export function showTabs(state, names) {
       tab.ariaSelected = String(chosen);
       tab.tabIndex = chosen ? 0 : -1;
       byId(name).hidden = !chosen;
+      if (chosen) list.scrollLeft = tab.offsetLeft - list.clientWidth / 3;
     }
   });
 
