@@ -1,38 +1,32 @@
 // What was loaded last, by the ids of images.
 
-/** `load(id)` gives a promise. Of `count` images its result is kept; a failure is not. */
 export class Kept {
   #count;
   #load;
-  #promises = new Map(); // the one that was asked for last is the last
-  #values = new Map();
+  #found = new Map(); // {promise, value} by id; the one that was asked for last is the last
 
+  /** `load(id)` gives a promise. Of `count` images its result is kept; a failure is not. */
   constructor(count, load) {
     this.#count = count;
     this.#load = load;
   }
 
   get(id) {
-    const promise = this.#promises.get(id) ?? this.#begin(id);
-    this.#promises.delete(id);
-    this.#promises.set(id, promise);
-    if (this.#promises.size > this.#count) this.#forget(this.#promises.keys().next().value);
-    return promise;
+    const found = this.#found.get(id) ?? this.#begin(id);
+    this.#found.delete(id);
+    this.#found.set(id, found);
+    if (this.#found.size > this.#count) this.#found.delete(this.#found.keys().next().value);
+    return found.promise;
   }
 
   /** The result for an id, if it is there already. */
   now(id) {
-    return this.#values.get(id);
+    return this.#found.get(id)?.value;
   }
 
   #begin(id) {
-    const promise = this.#load(id);
-    promise.then((value) => this.#values.set(id, value), () => this.#forget(id));
-    return promise;
-  }
-
-  #forget(id) {
-    this.#promises.delete(id);
-    this.#values.delete(id);
+    const found = { promise: this.#load(id) };
+    found.promise.then((value) => (found.value = value), () => this.#found.delete(id));
+    return found;
   }
 }

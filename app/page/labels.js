@@ -25,24 +25,12 @@ export class Labels {
 
   #row({ index, score }) {
     const [key, name] = [this.#classes.key(index), this.#classes.name(index)];
-    const bar = element("span", { class: "bar" });
-    bar.style.setProperty("--share", score);
     const choose = () => {
       const { method } = this.#state.values;
       const shown = isOfLabel(method) ? method : "evidence";
       this.#state.set({ method: shown, label: key, prompt: "", against: "", layer: "", colormap: "" });
     };
-    return element(
-      "li",
-      { class: name.length > SHORT ? "long" : null },
-      element(
-        "button",
-        { type: "button", "data-key": key, title: `Show the evidence for “${name}”`, onclick: choose },
-        element("span", { class: "name" }, breakable(name)),
-        bar,
-        element("span", { class: "score" }, percent(score)),
-      ),
-    );
+    return labelRow({ key, name, score, choose });
   }
 
   #mark() {
@@ -53,4 +41,21 @@ export class Labels {
       button.ariaPressed = String(isOfLabel(method) && !prompt && chosen);
     }
   }
+}
+
+/** A label with its score as a bar, and a button that chooses it. */
+export function labelRow({ key, name, score, choose }) {
+  const bar = element("span", { class: "bar" });
+  bar.style.setProperty("--share", score);
+  return element(
+    "li",
+    { class: name.length > SHORT ? "long" : null },
+    element(
+      "button",
+      { type: "button", "data-key": key, title: `Show the evidence for “${name}”`, onclick: choose },
+      element("span", { class: "name" }, breakable(name)),
+      bar,
+      element("span", { class: "score" }, percent(score)),
+    ),
+  );
 }

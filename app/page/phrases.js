@@ -1,10 +1,10 @@
 // Labels that a person types, for a model with a text tower: scores and evidence follow the typing.
 
 import { ROOT, json, sentAs } from "./api.js";
-import { byId, element } from "./element.js";
+import { byId } from "./element.js";
+import { labelRow } from "./labels.js";
 import { Latest } from "./latest.js";
 import { isOfLabel } from "./methods.js";
-import { percent } from "./numbers.js";
 
 const TYPED_MS = 300; // after the last key
 
@@ -41,12 +41,7 @@ export function showPhrases(state) {
     });
   }
 
-  function row({ label, score }) {
-    const bar = element("span", { class: "bar" });
-    bar.style.setProperty("--share", score);
-    const parts = [element("span", { class: "name" }, label), bar, element("span", { class: "score" }, percent(score))];
-    return element("li", {}, element("button", { type: "button", "data-label": label, onclick: () => explain(label) }, ...parts));
-  }
+  const row = ({ label, score }) => labelRow({ key: label, name: label, score, choose: () => explain(label) });
 
   function explain(label) {
     const { method } = state.values;
@@ -56,6 +51,6 @@ export function showPhrases(state) {
 
   function mark() {
     const { label, prompt } = state.values;
-    for (const button of byId("named").querySelectorAll("button")) button.ariaPressed = String(prompt !== "" && button.dataset.label === label);
+    for (const button of byId("named").querySelectorAll("button")) button.ariaPressed = String(prompt !== "" && button.dataset.key === label);
   }
 }
