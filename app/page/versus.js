@@ -62,6 +62,7 @@ export function showVersus(state, others, images) {
     byId("sieve").elements.sort.value = "other";
     state.set({ tab: "all" });
   });
+  state.say("rival"); // an image may be shown already
 }
 
 /** What another model says of an image. */
