@@ -41,7 +41,9 @@ def rewrite(model: VisionTransformer, preprocessing: Preprocessing) -> VisionTra
         _fold_positions(network)
     for block in network.blocks:
         _fold_layer_scale(block)
-    replace_layers(network, {Attention: FusedAttention, nn.Linear: _linear, StdConv2d: FixedConv2d})
+    replace_layers(
+        network, {Attention: FusedAttention, nn.Linear: _linear, nn.RMSNorm: PlainRMSNorm, StdConv2d: FixedConv2d}
+    )
     last = network.blocks[-1]
     if isinstance(last, Block) and network.config.pool == "cls" and network.config.head_layers == 1:
         network.blocks[-1] = HeadTokensBlock(last, tokens=2 if network.config.distillation_head else 1)
@@ -114,7 +116,7 @@ class FusedAttention(nn.Module):
         query = query.unflatten(-1, (self.heads, width)).transpose(1, 2) * (1 / math.sqrt(width))
         scores = query @ key.unflatten(-1, (self.heads, width)).permute(0, 2, 3, 1)
         if self.bias is not None:
-            scores = scores + self.bias
+            scores = scores + self.bias.float()
         return scores.softmax(dim=-1)
 
     def _query(self, tokens: Tensor, queries: int | None) -> Tensor:
@@ -157,6 +159,21 @@ class FusedRope(nn.Module):
             shape=x.shape,
             version=1,
         )
+
+
+class PlainRMSNorm(nn.RMSNorm):
+    """Of operators that the exporter can translate, in float32 as torch computes it."""
+
+    def __init__(self, source: nn.RMSNorm) -> None:
+        super().__init__(source.normalized_shape, eps=source.eps)
+        self.weight = source.weight
+
+    def forward(self, x: Tensor) -> Tensor:
+        full = x.float()
+        normed: Tensor = (
+            full * torch.rsqrt(full.pow(2).mean(-1, keepdim=True) + (self.eps or 0.0)) * self.weight.float()
+        )
+        return normed.to(x.dtype)
 
 
 class HeadTokensBlock(EncoderBlock):

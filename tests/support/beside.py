@@ -29,8 +29,7 @@ ALIKE = {  # the graph has the same operators whatever they are
     "num_classes",  # without a head the rest is the same
 }
 
-
-ONCE = {"activation", "positions", "norm"}  # beside the first pooling alone; torch translates "rms" slowly
+ONCE = {"activation", "positions", "norm"}  # beside the first pooling alone
 
 
 def switches() -> dict[str, tuple[Change, ...]]:

@@ -69,14 +69,6 @@ JOINED: dict[str, dict[str, Any]] = {  # networks of many switches, for exports,
         "parallel branches, inner norms",
         "learned rotary positions, two heads of the answer",
     ),
-    "norms after the branches": joined(
-        "dual patch norm, narrow heads, all tokens pooled",
-        "projection and cosine head",
-        "rotary positions beside learned ones, norm in SwiGLU",
-        "norms after the branches, root mean square",
-        "class tokens of two layers and the mean, with registers",
-    )
-    | {"norm": "layer"},  # the exporter takes twice as long for root mean squares
     "rotary positions and SwiGLU": joined(
         "rotary positions beside learned ones, norm in SwiGLU",
         "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool",
