@@ -292,11 +292,17 @@ def test_arrows_step_through_layers_and_heads(looking):
 def test_the_layers_play_from_numbers_that_are_there(looking):
     looking.keyboard.press("3")
     looking.wait_for_load_state("networkidle")
-    asked_for, seen = [], set()
+    asked_for = []
     looking.on("request", lambda request: asked_for.append(request.url) if "/attention/" in request.url else None)
+    looking.evaluate(
+        """() => {
+            const [link, seen] = [document.getElementById("take-png"), (window.seen = [])];
+            const look = () => seen.push(new URL(link.href).searchParams.get("layer"));
+            new MutationObserver(look).observe(link, { attributeFilter: ["href"] });
+        }"""
+    )
     looking.get_by_role("button", name="Play the layers").click()
-    while looking.locator("#play").get_attribute("aria-label") == "Stop":
-        seen.add(looking.input_value("#layer :checked"))
-        looking.wait_for_timeout(50)
-    assert seen == {"0", "1", "2", "3", "4", "5"}
+    looking.get_by_role("button", name="Stop").wait_for()
+    looking.get_by_role("button", name="Play the layers").wait_for()
+    assert looking.evaluate("[...new Set(seen)]") == ["0", "1", "2", "3", "4", "5"]
     assert asked_for == []
