@@ -1,8 +1,13 @@
 """What tests do with the page, and what it shows."""
 
+from base64 import b64decode
+from io import BytesIO
 from mimetypes import guess_type
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+from PIL import Image
 
 PHONE = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
 
@@ -33,6 +38,15 @@ def shown(page: Any) -> str:
             return canvas.toDataURL();
         }"""
     )
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two maps, as `shown` gives them, are the same on a file and on the image that the service keeps of it."""
+    first, second = (
+        np.asarray(Image.open(BytesIO(b64decode(data.split(",")[1]))).convert("RGB")).astype(int)
+        for data in (one, other)
+    )
+    return first.shape == second.shape and bool(np.abs(first - second).mean() < 2)
 
 
 def link(page: Any) -> str:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.stage import asked, link, settle, shown, turn
+from tests.browser.stage import alike, asked, link, settle, shown, turn
 
 THEMES = ("light", "dark")
 
@@ -21,7 +21,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     looking.check("[name=beside]")
     before = shown(looking)
     other = visit(link(looking), viewport={"width": 1000, "height": 700})
-    assert shown(other) == before
+    assert alike(shown(other), before)
     assert asked(other) == asked(looking)
     assert other.locator("#original-pane").is_visible()
     assert [other.locator(part).input_value() for part in ("#layer :checked", "[name=colormap]")] == ["3", "magma"]
@@ -159,7 +159,12 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit):
 
 
 def test_everything_to_use_or_to_see_has_a_name(looking):
-    for tab, part in (("What if", "#patches [role=gridcell]"), ("Inside", "#wall button"), ("Answer", "#map")):
+    for tab, part in (
+        ("Compare", "#ask-ramp[aria-label]"),
+        ("What if", "#patches [role=gridcell]"),
+        ("Inside", "#wall button"),
+        ("Answer", "#map"),
+    ):
         turn(looking, tab)
         looking.locator(part).first.wait_for()
     nameless = """(es) => es.filter((e) => !(e.ariaLabel || e.labels?.[0]?.textContent || e.alt || e.textContent ||
