@@ -59,7 +59,9 @@ export function showVersus(state, others, images) {
     };
     await Promise.all(Array.from({ length: AT_ONCE }, work));
     byId("versus-said").textContent = "";
-    byId("sieve").elements.sort.value = "other";
+    const { sort } = byId("sieve").elements;
+    sort.value = "other";
+    sort.selectedOptions[0].hidden = false;
     state.set({ tab: "all" });
   });
   state.say("rival"); // an image may be shown already
