@@ -67,6 +67,13 @@ def served(page: Any, path: str) -> dict[str, Any]:
     return page.request.get(page.url.split("#")[0].rstrip("/") + path).json()
 
 
+def ask_unlikely(page: Any) -> None:
+    """Ask for the evidence of a label of which the page has no maps."""
+    likely = page.locator(".labels .name").all_inner_texts()
+    labels = served(page, "/model")["manifest"]["labels"]
+    page.fill("[name=label]", next(label for label in labels if label not in likely))
+
+
 def address(page: Any, format: str = "json") -> str:
     """The download address of the map in a format."""
     return page.locator(f"#take-{format}").get_attribute("href")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.stage import address, alike, asked, link, pick, settle, shown, turn, visible
+from tests.browser.stage import address, alike, ask_unlikely, asked, link, pick, settle, shown, turn, visible
 
 FORGOTTEN = {"status": 404, "json": {"detail": "There are no maps with this id."}}
 OTHER = {"x-model-digest": "f" * 64}
@@ -218,7 +218,7 @@ def test_a_file_that_is_gone_or_has_changed_is_asked_for(page, star, tmp_path, f
         heart = Path("app/page/samples/heart.jpg").read_bytes()
         page.route("**/classify", lambda route: route.continue_(post_data=heart))
     forget(page)
-    page.fill("[name=label]", "triangle")  # of which the page has no maps yet
+    ask_unlikely(page)
     page.get_by_role("heading", name="This link has expired").wait_for()
     assert page.locator("#map-pane").is_hidden()
 
@@ -236,7 +236,7 @@ def test_its_labels_and_maps_are_not_shown_until_the_first_model_answers_again(p
     settle(page)
     page.route("**/classify", by_other_model)  # it knows no image of the first
     page.route(f"**{address(page).split('?')[0]}?**", lambda route: route.fulfill(status=404, json={}))
-    page.fill("[name=label]", "triangle")  # of which the page has no maps yet
+    ask_unlikely(page)
     page.locator("#trouble", has_text=SAID).wait_for()
     assert page.locator("#map-pane").is_hidden()
     page.unroute("**/classify")
