@@ -4,10 +4,12 @@
 #   docker build -t vit-serve --build-arg BUNDLE=bundles/mine .          a bundle exported before
 #   docker build -t vit-serve --target checkpoint --build-arg CHECKPOINT=model.safetensors .
 #   docker build -t vit-serve:cuda --build-arg DEVICE=cuda .             with the CUDA libraries, several GB
+#   docker build -t vit-serve --build-arg OTEL=yes .                     with what sends spans
 #   docker build -t mine --target bundle --build-arg BUNDLE=bundles/mine .
 #                                                                        a bundle alone, for docker/kubernetes/bundle-image
 #
-# A bundle mounted at /bundle replaces the one inside.
+# A bundle mounted at /bundle replaces the one inside. That of the target `bundle` lies at /models, as KServe and volumes
+# of images expect.
 ARG PYTHON_IMAGE=python:3.11-slim-bookworm
 ARG DEVICE=cpu
 
@@ -19,10 +21,13 @@ RUN python3 -m app.images.compiler && ls app/images/*.so
 
 FROM ${PYTHON_IMAGE} AS packages
 ARG DEVICE
+# yes: the group otel too, at its pinned versions
+ARG OTEL=
 COPY docker/requirements-${DEVICE}.lock /requirements.lock
+COPY docker/requirements-otel.lock /requirements-otel.lock
 RUN python3 -m venv --without-pip /venv \
  && python3 -m pip --python /venv/bin/python install --quiet --require-hashes --only-binary :all: --no-cache-dir \
-    --no-compile --requirement /requirements.lock
+    --no-compile --requirement /requirements.lock ${OTEL:+--requirement /requirements-otel.lock}
 # Remove what is never imported or loaded: 284 MB of CUDA kernels that a CPU cannot use, OpenVINO's plugins for other devices and
 # its readers of other formats, a second copy of libonnxruntime (the Python module carries its own), and the packages' tests. Not
 # every architecture has all of them.
@@ -56,8 +61,8 @@ RUN /venv/bin/python -m export --checkpoint "$CHECKPOINT" --out /bundle $EXPORT_
 
 FROM ${PYTHON_IMAGE} AS bundle
 ARG BUNDLE=app/demo
-COPY ${BUNDLE} /bundle
-RUN chmod -R a+rX /bundle
+COPY ${BUNDLE} /models
+RUN chmod -R a+rX /models
 
 FROM ${PYTHON_IMAGE} AS service
 ARG DEVICE
@@ -96,4 +101,4 @@ FROM service AS checkpoint
 COPY --from=exported /bundle /bundle
 
 FROM service
-COPY --from=bundle /bundle /bundle
+COPY --from=bundle /models /bundle

@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PARITY := .venv-parity
 BATCH := .venv-batch
 BENCH := .venv-bench
-LOCK := $(BIN)/uv pip compile pyproject.toml --quiet --constraint constraints.txt --python-platform linux \
+LOCK := $(BIN)/uv pip compile --quiet --constraint constraints.txt --python-platform linux \
 	--python-version 3.11 --generate-hashes --no-annotate --custom-compile-command "make lock"
 VERSION := $(shell sed -n 's/^VERSION = "\(.*\)".*/\1/p' app/settings.py)
 PORT ?= $(or $(VIT_PORT),8000)
@@ -129,8 +129,9 @@ image:  ## [DEVICE=cuda] [BUNDLE=folder]: build the container image
 		--build-arg VERSION=$(VERSION) --build-arg REVISION=$$(git rev-parse HEAD 2>/dev/null || echo unknown) $(if $(DEVICE),--build-arg DEVICE=$(DEVICE)) .
 
 lock: $(VENV)/.dev  ## write docker/requirements-*.lock, with hashes, from constraints.txt
-	$(LOCK) --group serve --output-file docker/requirements-cpu.lock
-	$(LOCK) --group cuda --output-file docker/requirements-cuda.lock
+	$(LOCK) --group pyproject.toml:serve --output-file docker/requirements-cpu.lock
+	$(LOCK) --group pyproject.toml:cuda --output-file docker/requirements-cuda.lock
+	$(LOCK) --group pyproject.toml:otel --output-file docker/requirements-otel.lock
 
 demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores) and export it
 	$(BIN)/python -m model.demo train
@@ -138,35 +139,41 @@ demo: $(VENV)/.dev  ## train the demo model again (about 40 minutes on two cores
 		$(BIN)/python -m export --checkpoint model/demo/shapes.safetensors --out app/demo --replace --pictures $$images
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; (3, 11) <= v <= (3, 14) or sys.exit("this is Python %d.%d: give another, from 3.11 to 3.14, such as PYTHON=python3.12" % v)'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet "pip>=25.1"
+	@$(PYTHON) make_environment.py $(VENV)
 
 compiled: | $(BIN)/python  # each time, which takes a twentieth of a second: the source may be another
 	@$(BIN)/python -m app.images.compiler
 
+INSTALL = @$(BIN)/python make_environment.py && $(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt
+DRIVER := $(wildcard /proc/driver/nvidia/version /dev/dxg)
+TORCH = PyTorch, $(if $(DRIVER)$(PIP_EXTRA_INDEX_URL),1.6 GB or with CUDA 5.4 GB,5.4 GB with CUDA. \
+	Without a GPU 1.6 GB are enough: stop this$(,) and set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu)
+, := ,
+
 $(VENV)/.serve: pyproject.toml constraints.txt | compiled
 	@echo "Installing what serving needs into $(VENV), 650 MB: a minute or more, once"
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group serve
-	touch $@
+	$(INSTALL) --group serve
+	@touch $@
 
 $(VENV)/.cuda: pyproject.toml constraints.txt | compiled
+	$(if $(DRIVER),,$(error there is no NVIDIA driver here, so 2.9 GB for a GPU are not installed: make serve uses the CPU))
 	@echo "Installing what serving on a GPU needs into $(VENV), 2.9 GB with the libraries of CUDA: minutes, once"
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group cuda
-	touch $@
+	$(INSTALL) --group cuda
+	@touch $@
 
 $(VENV)/.export: pyproject.toml constraints.txt | compiled
-	@echo "Installing PyTorch and what else an export needs into $(VENV): minutes, once"
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group export --group zero-shot
-	touch $@ $(VENV)/.serve
+	@echo "Installing what an export needs into $(VENV), minutes, once: $(strip $(TORCH))"
+	$(INSTALL) --group export --group zero-shot
+	@touch $@ $(VENV)/.serve
 
 $(VENV)/.dev: pyproject.toml constraints.txt | compiled
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --group dev
-	touch $@ $(VENV)/.serve $(VENV)/.export
+	@echo "Installing what a developer needs into $(VENV), minutes, once: $(strip $(TORCH))"
+	$(INSTALL) --group dev
+	@touch $@ $(VENV)/.serve $(VENV)/.export
 
 $(VENV)/.fuzz: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group fuzz
-	touch $@
+	$(INSTALL) --group fuzz
+	@touch $@
 
 $(PARITY)/.peers: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(PARITY)

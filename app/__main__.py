@@ -5,13 +5,13 @@ import signal
 import sys
 
 
-def main() -> None:
+def main(arguments: list[str]) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until the server takes over
         signal.signal(number, lambda *_: os._exit(0))
     from app import server  # takes half a second, in which a signal may come
 
-    server.serve(*server.load(sys.argv[1:]))
+    server.serve(*server.load(arguments))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

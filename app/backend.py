@@ -17,8 +17,10 @@ from app.inference.batcher import Batcher
 from app.inference.device import open_model
 from app.inference.familiarity import NO_IMAGES, open_familiarity
 from app.inference.model import Model
+from app.inference.phrases import Phrases, Tower
 from app.inference.runner import Runner
 from app.lifecycle import Lifecycle
+from app.machine import allowed_cores
 from app.settings import Settings
 from app.telemetry.metrics import Metrics
 
@@ -49,9 +51,11 @@ class Backend:
         opening = partial(open_model, settings=settings, bundle=self.bundle)
         log.info("starting the processes that decode images")
         fast()  # so that the log says when Pillow has to resize: decoders have no log
-        starters = ThreadPoolExecutor(2, thread_name_prefix="start")
+        starters = ThreadPoolExecutor(3, thread_name_prefix="start")
         self._decoders: Future[None] = starters.submit(self.preprocessor.pool.start)
         self._model: Future[Model] = starters.submit(self.runner.start, opening)
+        self.phrases = Phrases()
+        self._text: Future[Tower | None] = starters.submit(self._open_text, settings.model_threads or allowed_cores())
         starters.shutdown(wait=False)
 
     def model(self) -> Model:
@@ -59,9 +63,17 @@ class Backend:
 
         Raises CannotStart, and OSError when no process can be started.
         """
-        model = self._model.result()
+        model = self._model.result()  # first: a damaged file explains every other failure
         self._decoders.result()
+        self.phrases.tower = self._text.result()
         return model
+
+    def _open_text(self, threads: int) -> Tower | None:
+        if not self.bundle.manifest.text:
+            return None
+        from app.inference.text import open_text_tower  # needs ONNX Runtime, which takes memory
+
+        return open_text_tower(self.bundle, threads=threads)
 
     async def watch_weights(self) -> None:
         """Fail the service when the file of the weights is written to. Runs until then, or until cancelled."""
@@ -82,5 +94,7 @@ class Backend:
         """Finish what waits for the model, then end threads and processes. Blocks."""
         self._model.exception()
         self.runner.stop()
+        self._text.exception()
+        self.phrases.close()
         self._decoders.exception()
         self.preprocessor.pool.stop()

@@ -10,7 +10,7 @@ process may use.
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Never, Self, TypeVar
@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from app.backend import Backend
-from app.errors import InferenceFailed, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
+from app.errors import InferenceFailed, InvalidParameter, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS, NO_DIRECTIONS, Asked, Outputs
-from app.inference.scoring import TOP_K, Scoring
+from app.inference.phrases import NO_TOWER, PROMPT, Among, prompted
+from app.inference.scoring import TOP_K, Prediction, Scoring
 from app.inference.tokens import Which, arranged, array_for
 from app.maps.attention_map import AttentionMap, Method
 from app.maps.choice import Choice, check_choice, choose, classes_for
@@ -61,16 +62,19 @@ class BatchClassifier:
         vectors: npt.ArrayLike | None = None,
         tokens: Which | None = None,
         layer: int | None = None,
+        labels: Sequence[str] = (),
+        prompt: str = PROMPT,
     ) -> None:
         """`evidence` adds the evidence map of a label, by its name or index, or with True of each image's top label.
         `measured` adds the measured map in the same way, from so many `passes` of the model over each image.
         `vectors` (n, features) adds evidence for the inner product of the embedding with each, such as the unit
         embedding of another image. `tokens` adds those of the patches, or all, after the final norm or after block
-        `layer`, from 1.
+        `layer`, from 1. Predictions are among `labels`, where they are given: the text tower of the bundle reads them
+        in the `prompt`.
 
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
-        for maps and tokens that this model does not have, ValueError for vectors of another length, and for other
-        `passes` than GET /attention takes.
+        for maps, tokens and texts that this model does not have, ValueError for vectors of another length, and for
+        other `passes` than GET /attention takes.
         """
         settings = Settings(bundle=Path(bundle))
         self._top_k = top_k
@@ -80,6 +84,7 @@ class BatchClassifier:
             model = self._backend.model()
             manifest = self._manifest = self._backend.bundle.manifest
             self._scoring = Scoring.of(manifest)
+            self._among = self._read(tuple(labels), prompt) if labels else None
             self._which = tokens
             self._array = array_for(manifest, layer) if tokens else None
             self._vectors = NO_DIRECTIONS if vectors is None else np.array(vectors, np.float32)
@@ -119,7 +124,7 @@ class BatchClassifier:
         """A dict for each image, in order, all with the same keys. None stands for an image that is missing:
 
         - `predictions`: at most `top_k` dicts of label, index and score, the most likely first, as in an answer of
-          POST /classify; None for a model without labels, and for an image that cannot be used
+          POST /classify; None without labels, and for an image that cannot be used
         - `embedding`: what the head reads, as POST /embed gives it; None for an image that cannot be used
         - `familiarity`, if the bundle knows its images, as in an answer; None for an image that cannot be decoded
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
@@ -159,6 +164,13 @@ class BatchClassifier:
             work.close()
             raise BatchFailed("This BatchClassifier was closed, or made in another process: make one here.")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _read(self, labels: tuple[str, ...], prompt: str) -> Among:
+        tower = self._backend.phrases.tower
+        if tower is None:
+            raise InvalidParameter(NO_TOWER)
+        vectors = np.concatenate([tower.embed(prompted([label], prompt)) for label in labels])
+        return Among.of(labels, vectors, self._manifest)
 
     async def _watch(self) -> list[asyncio.Task[None]]:
         watches = (self._backend.runner.watch(), self._backend.watch_weights())
@@ -212,8 +224,13 @@ class BatchClassifier:
 
     def _answer(self, outputs: Outputs, of_vectors: list[AttentionMap]) -> dict[str, Any]:
         answer: dict[str, Any] = {"embedding": outputs["embedding"].astype(np.float32).tolist()}
-        if self._manifest.labels:
+        best: list[Prediction] | None = None
+        if self._among:
+            logits = self._among.logits(outputs["embedding"])
+            best = self._among.scoring.rank(logits, top_k=self._top_k)
+        elif self._manifest.labels:
             best = self._scoring.rank(outputs["logits"], top_k=self._top_k)
+        if best is not None:
             answer["predictions"] = [prediction.model_dump() for prediction in best]
         if self._backend.familiarity:
             answer["familiarity"] = self._backend.familiarity.of(outputs, least=self._least_familiarity)

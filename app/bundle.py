@@ -40,6 +40,10 @@ EXPLAIN_GRAPH = "explain.onnx"
 TOKENS_GRAPH = "tokens.onnx"
 COMBINED_GRAPH = "combined.onnx"
 WEIGHTS = "weights.bin"
+TEXT_GRAPH = "text.onnx"
+TEXT_WEIGHTS = "text.bin"
+TOKENISER = "tokenizer.json"
+OF_TEXT = (TEXT_GRAPH, TEXT_WEIGHTS, TOKENISER)  # files of a text tower
 UPGRADING = "docs/upgrading.md"
 CHECKPOINTS = {".safetensors", ".bin", ".pt", ".pth", ".npz"}  # file names of libraries
 PICTURE_FORMATS: tuple[PictureFormat, ...] = ("png", "json")
@@ -194,6 +198,22 @@ class Fact(Frozen):
     where: str  # in words, such as "args in the file"
 
 
+class TextFacts(Frozen):
+    """The text tower, with which an image is compared: logits are scale * cosine + bias."""
+
+    length: Few  # most tokens of a text
+    scale: PositiveFloat
+    bias: FiniteFloat
+    parity: FiniteFloat  # largest difference of a number of a text's vector from its library
+
+
+class KnownText(Frozen):
+    """A text, and what PyTorch computed for it in float32."""
+
+    text: str
+    vector: tuple[FiniteFloat, ...]
+
+
 class Manifest(Frozen):
     format: Literal[4]
     name: Annotated[str, Field(min_length=1, max_length=200)]
@@ -224,6 +244,8 @@ class Manifest(Frozen):
     calibration: Measured | None = None  # None where no labelled images were given
     familiarity: Familiarity | None = None  # None where no images were given, or too few
     held_out: HeldOut | None = None  # of these
+    text: TextFacts | None = None  # None without a text tower
+    known_text: KnownText | None = None  # of it
     mean: tuple[FiniteFloat, ...] = ()  # embedding of images that were given at export; empty where none were
     known_answer: KnownAnswer
     facts: dict[str, Fact] = {}  # by name, guesses first; none in bundles of before
@@ -237,7 +259,9 @@ class Manifest(Frozen):
     @model_validator(mode="after")
     def _complete(self) -> "Manifest":
         pictures = {picture_file(name, kind) for name in self.inspect for kind in PICTURE_FORMATS}
-        missing = {*graph_files(self.precision, tokens=bool(self.arrays)), WEIGHTS, *pictures} - self.files.keys()
+        of_text = OF_TEXT if self.text else ()
+        graphs = graph_files(self.precision, tokens=bool(self.arrays))
+        missing = {*graphs, WEIGHTS, *pictures, *of_text} - self.files.keys()
         if missing:
             raise ValueError(f"files lacks {', '.join(sorted(missing))}")
         if len(self.known_answer.logits) != len(self.labels):
@@ -249,6 +273,8 @@ class Manifest(Frozen):
             raise ValueError("features are not those of embedding in explains")
         if any(shape[0] != sees for shape in self.arrays.values()) or (self.arrays and TOKENS not in self.arrays):
             raise ValueError("arrays are not those of the tokens")
+        if (len(self.known_text.vector) if self.known_text else 0) != (self.features if self.text else 0):
+            raise ValueError("known_text is not that of a text tower with these features")
         of_unlike = (1,) if self.familiarity else None
         if self.explains.get("unlike") != of_unlike or bool(self.held_out) != bool(self.familiarity):
             raise ValueError("familiarity, held_out and unlike in explains are not those of one another")
@@ -340,9 +366,9 @@ def _no_bundle(path: Path) -> BundleError:
     if not path.exists():
         return BundleError(f"{path} does not exist (VIT_BUNDLE)")
     if path.is_file() or any(file.suffix in CHECKPOINTS for file in path.iterdir()):
-        command = f"make export CHECKPOINT={quote(str(path))} OUT={quote(f'bundles/{path.resolve().stem}')}"
+        command = f"vit-serve export --checkpoint {quote(str(path))} --out {quote(f'bundles/{path.resolve().stem}')}"
         return BundleError(f"{path} looks like a checkpoint, not a bundle. Make a bundle of it: {command}")
-    return BundleError(f"{path} is not a bundle: it has no {MANIFEST}. `make export` makes one of a checkpoint")
+    return BundleError(f"{path} is not a bundle: it has no {MANIFEST}. `vit-serve export` makes one of a checkpoint")
 
 
 def sha256(file: Path) -> str:

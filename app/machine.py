@@ -11,8 +11,11 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 
+from app.errors import CannotStart
+
 PROCESS = Path("/proc/self")
 PROCESSOR = Path("/proc/cpuinfo")
+LEAST = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}  # x86-64-v2
 _PR_SET_DUMPABLE = 4  # prctl(2)
 CUDA_DRIVER = "libcuda.so.1"  # NVIDIA's
 VERSION_2 = ""  # of control groups: all controllers are in one hierarchy without a name
@@ -48,6 +51,13 @@ def instructions() -> set[str]:
     """What the processor has beyond those that each has, as Linux names it; empty where that is not told."""
     known = re.search(r"^(?:flags|Features)\s*: (.*)$", PROCESSOR.read_text(), re.M) if PROCESSOR.exists() else None
     return set(known[1].split()) if known else set()
+
+
+def check_processor() -> None:
+    """Raises CannotStart on an x86-64 without what NumPy and the engines use unasked: they would end the process."""
+    if (known := instructions()) and "lm" in known and (missing := LEAST - known):
+        lacks = ", ".join(sorted(missing))
+        raise CannotStart(f"this processor lacks {lacks}: x86-64-v2 is needed, which a virtual machine may hide")
 
 
 def allowed_cores() -> int:

@@ -16,7 +16,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import Route
 
 from app.api.description import described
-from app.api.protocols import huggingface
+from app.api.protocols import huggingface, openai
 from app.api.protocols.v2 import infer
 from app.api.protocols.v2 import model as v2
 from app.api.render import Drawings
@@ -70,7 +70,7 @@ ROUTERS = [
     part.router
     for part in (
         *(classify, embed, attention, wall, kept, tokens, evidence, report, what_if, model),
-        *(huggingface, v2, infer, probes, page),
+        *(huggingface, openai, v2, infer, probes, page),
     )
 ]
 
@@ -170,6 +170,7 @@ def _put_together(settings: Settings, backend: Backend, keys: ApiKeys) -> FastAP
         model=model,
         classifier=classifier,
         scoring=scoring,
+        phrases=backend.phrases,
         occlusion=occlusion,
         explainer=explainer,
         measurement=Measurement(occlusion=occlusion, manifest=manifest, scoring=scoring, explainer=explainer),
@@ -212,7 +213,7 @@ def _telemetry(settings: Settings) -> TelemetryConfig:
         log.warning("no traces are sent: OTLP is %s alone here, and %s asks for %s", HTTP, OTLP_PROTOCOLS[-1], protocol)
     exports = find_spec("opentelemetry.sdk") is not None
     if not exports and (endpoint := next(filter(os.environ.get, OTLP_ENDPOINTS), None)):
-        log.warning("no traces are sent: %s needs the group otel of this project (pip install --group otel)", endpoint)
+        log.warning("no traces are sent: %s needs the extra otel (pip install 'vit-serve[otel]')", endpoint)
     return {
         "auto_configure": protocol == HTTP and exports,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set
         "tracing": True,

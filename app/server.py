@@ -26,7 +26,7 @@ from pydantic_settings import CliApp
 from app.errors import CannotStart
 from app.http.keys import open_keys
 from app.lifecycle import Lifecycle
-from app.machine import allow_open_files, hide_memory
+from app.machine import allow_open_files, check_processor, hide_memory
 from app.settings import VERSION, Settings, unknown_variables, variable
 from app.telemetry.logs import configure
 
@@ -71,6 +71,7 @@ def load(flags: Sequence[str] = ()) -> "tuple[FastAPI, Settings, list[socket.soc
             hide_memory()
             ports = ["port", "metrics_port"] if settings.metrics_port else ["port"]
             sockets = [undone.enter_context(_bind(settings, field)) for field in ports]  # the model takes seconds
+            check_processor()
             log.info("loading libraries")
             from app.backend import Backend
 

@@ -34,7 +34,7 @@ class Settings(BaseSettings):
         frozen=True,
         use_attribute_docstrings=True,
         allow_inf_nan=False,
-        cli_prog_name="python -m app",
+        cli_prog_name="vit-serve serve",
         cli_kebab_case=True,
         cli_hide_none_type=True,
     )

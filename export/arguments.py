@@ -1,4 +1,4 @@
-"""Arguments that several commands of `python -m export` take, and their parsers."""
+"""Arguments that several commands of export/ take, and their parsers."""
 
 import argparse
 from typing import NoReturn

@@ -16,6 +16,7 @@ from app.bundle import (
     COMBINED_GRAPH,
     EXPLAIN_GRAPH,
     MANIFEST,
+    OF_TEXT,
     PICTURE_FORMATS,
     TOKENS_GRAPH,
     WEIGHTS,
@@ -52,6 +53,7 @@ from export.parity import check_parity
 from export.pictures.model_pictures import model_pictures
 from export.place import check_bundle_place
 from export.precision import model_for
+from export.texts import write_texts
 from export.trace import trace
 from model.checkpoints.checkpoint import Checkpoint
 from model.checkpoints.describe import facts_of
@@ -151,6 +153,7 @@ def _fill(
         some = given.ranges[:GIVEN_PARITY] if given else None
         parity, distance = check_parity(checkpoint, engine, precision, given=some)
         answer = known_answer(checkpoint, engine, precision)
+    text, known_text = write_texts(checkpoint.texts, folder) if checkpoint.texts else (None, None)
     with working("drawing"):
         pictures = model_pictures(checkpoint.model, distance)
         files = [picture_file(picture.name, kind) for picture in pictures for kind in PICTURE_FORMATS]
@@ -158,6 +161,7 @@ def _fill(
         place.mkdir()
         for picture in pictures:
             picture.write(place)
+    of_text = OF_TEXT if text else ()
     manifest = Manifest(
         format=4,
         **_facts(checkpoint),
@@ -172,10 +176,12 @@ def _fill(
         held_out=held_out(known) if known else None,
         mean=tuple(map(digits, both.lean["embedding"].mean(0, dtype=np.float64))) if both and given else (),
         known_answer=answer,
+        text=text,
+        known_text=known_text,
         directions=directions_of(engine.layout)[0],
         inspect={picture.name: picture.title for picture in pictures},
         made_with={p: version(p).split("+")[0] for p in PACKAGES} | {"onnxruntime": onnxruntime.__version__},
-        files={name: sha256(folder / name) for name in (*graph_files(precision), WEIGHTS, *files)},
+        files={name: sha256(folder / name) for name in (*graph_files(precision), WEIGHTS, *files, *of_text)},
     )
     (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest

@@ -1,7 +1,7 @@
-"""The command `python -m export`, which turns a checkpoint into a checked bundle: its options and its messages.
+"""The command `vit-serve export`, which turns a checkpoint into a checked bundle: its options and its messages.
 
-`python -m export inspect` shows what a checkpoint is, `python -m export fit` learns one from a person's images, and
-`python -m export judge` says which map of a bundle to believe.
+`vit-serve inspect` shows what a checkpoint is, `vit-serve fit` learns one from a person's images, and `vit-serve judge`
+says which map of a bundle to believe. In a clone they are `python -m export`, `python -m export inspect` and so on.
 """
 
 import argparse
@@ -73,7 +73,7 @@ def export(options: argparse.Namespace) -> None:
         from export.folder import read_folder
         from export.other_engine import other_engine
         from export.parity import ParityError
-        from export.summary import measured, written
+        from export.summary import measured, of_texts, written
         from model.checkpoints import load_checkpoint
         from model.checkpoints.describe import about_weights, table, unusual
 
@@ -90,6 +90,7 @@ def export(options: argparse.Namespace) -> None:
                 labels=options.labels,
                 prompts=tuple(options.prompt),
                 without=options.without,
+                text=options.text,
             )
         images = read_folder(options.pictures, checkpoint) if options.pictures else None
         manifest = write_bundle(
@@ -115,11 +116,11 @@ def export(options: argparse.Namespace) -> None:
         tell(f"Images: {images.summary}.")
         if crop := about_crop(checkpoint.preprocessing, images.seen):
             tell(crop)
-    for sentence in measured(manifest):
+    for sentence in (*of_texts(options.out, manifest), *measured(manifest)):
         tell(sentence)
     if complaint := other_engine(options.out, manifest):
         tell(complaint)
-    tell(f"Next: make serve BUNDLE={quote(str(options.out))}")
+    tell(f"Next: vit-serve serve --bundle {quote(str(options.out))}")
 
 
 def _labels(description: Description) -> str:
@@ -129,7 +130,7 @@ def _labels(description: Description) -> str:
 
 def _inspect_parser() -> argparse.ArgumentParser:
     parser = FactsParser(
-        prog="python -m export inspect", description="Show what a checkpoint is and where each fact was found."
+        prog="vit-serve inspect", description="Show what a checkpoint is and where each fact was found."
     )
     parser.add_argument("checkpoint", help=CHECKPOINT)
     _add_facts(parser)
@@ -138,11 +139,11 @@ def _inspect_parser() -> argparse.ArgumentParser:
 
 def _parser() -> argparse.ArgumentParser:
     parser = FactsParser(
-        prog="python -m export",
+        prog="vit-serve export",
         description="Turn a Vision Transformer checkpoint into a bundle that the service can serve. The ONNX graphs "
         "are checked against PyTorch; if they differ, nothing is written.",
-        epilog="`python -m export inspect CHECKPOINT` shows what a checkpoint is. `python -m export fit CHECKPOINT` "
-        "learns the labels of your own images. `python -m export judge BUNDLE` says which map to believe on them.",
+        epilog="`vit-serve inspect CHECKPOINT` shows what a checkpoint is. `vit-serve fit CHECKPOINT` "
+        "learns the labels of your own images. `vit-serve judge BUNDLE` says which map to believe on them.",
     )
     parser.add_argument("--checkpoint", required=True, help=CHECKPOINT)
     _add_facts(parser)
@@ -175,6 +176,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="K,K",
         help="layers whose tokens the service gives too, such as 4,8,12: the residual stream after so many blocks, "
         "without the norm",
+    )
+    parser.add_argument(
+        "--text",
+        action="store_true",
+        help="the text tower of CLIP or SigLIP too, so that requests can bring labels and other texts. It makes the "
+        "bundle larger: by 254 MB for ViT-B/16 of CLIP",
     )
     parser.add_argument("--replace", action="store_true", help="replace the folder if it exists")
     parser.add_argument(

@@ -10,10 +10,11 @@ FLAGS = ("replace", "calibrate")
 VARIABLES = (
     *("checkpoint", "out", "labels", "prompt", "precision", "image-size", "pictures"),
     *("images", "method", "from-scratch"),
-    *("masks", "limit"),
+    *("masks", "limit", "bundle"),
 )
 # Of names from a stranger's file: what moves the cursor, changes colours, or turns the direction of text.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+COMMAND = re.compile(r"\bvit-serve (export|fit|judge|serve)\b")
 OPTION = re.compile(r"(?<![\w.])--([a-z-]+)( [^-\s]([^\s:]*[^\s:,;.])?)?")  # and its value, if it has one
 
 
@@ -31,7 +32,8 @@ def stop(sentence: str) -> NoReturn:
 
 
 def worded(sentence: str) -> str:
-    """`sentence`, which names options as in --labels FILE, or for make as in LABELS=FILE.
+    """`sentence`, which names commands and options as in vit-serve export --labels FILE, or for make as in make export
+    LABELS=FILE.
 
     Options for which the Makefile has no variable are passed on by it: OPTIONS="--set heads=12". Control characters
     are escaped.
@@ -39,7 +41,7 @@ def worded(sentence: str) -> str:
     sentence = CONTROL.sub(lambda character: character[0].encode("unicode_escape").decode(), sentence)
     if BY_MAKE not in os.environ:
         return sentence
-    return OPTION.sub(_of_make, sentence).replace('" OPTIONS="', " ")
+    return OPTION.sub(_of_make, COMMAND.sub(r"make \1", sentence)).replace('" OPTIONS="', " ")
 
 
 def _of_make(option: re.Match[str]) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from app.bundle import Manifest
+from app.bundle import OF_TEXT, Manifest
 from export.measured import Agreement, Calibration, Likeness, Parity
 
 
@@ -16,6 +16,14 @@ def written(out: Path, manifest: Manifest) -> str:
         + (f" and logits {parity.logits:.0e} (both relative)" if parity.logits is not None else " (relative)")
         + f", attention {parity.attention:.0e}, rollout {parity.rollout:.0e}."
     )
+
+
+def of_texts(out: Path, manifest: Manifest) -> Iterator[str]:
+    if manifest.text:
+        size = sum((out / name).stat().st_size for name in OF_TEXT)
+        yield (
+            f"The text tower takes {size / 1e6:.0f} MB. Largest difference to its library: {manifest.text.parity:.0e}."
+        )
 
 
 def measured(manifest: Manifest) -> Iterator[str]:

@@ -7,6 +7,7 @@ no operands of two types. The optimiser tries 46 rules on every node, and three 
 """
 
 import warnings
+from collections.abc import Sequence
 
 import onnx
 import onnx_ir
@@ -24,6 +25,7 @@ from export.fuse import fuse
 from export.graphs import ExplainGraph
 from export.onnx_file import strip_provenance
 from model.progress import working
+from model.text import TextTower
 
 OPSET = 20  # the first with Gelu as one operator
 BATCH = "batch"  # name of the symbolic dimension, which torch.export gives a number
@@ -52,7 +54,7 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
             with torch._dynamo.config.patch(fake_tensor_cache_enabled=False):  # to keep each operation costs a fifth
                 captured = torch.export.export(graph.eval(), (), example, dynamic_shapes=shapes, strict=False)
         with working("translating to ONNX"):
-            program = _translated(_as_it_is(captured), graph)
+            program = _translated(_as_it_is(captured), [*example], [*graph.outputs, *graph.arrays])
     with working("optimising"):
         _optimise(program.model)
         if graph.dtype == torch.float16:
@@ -75,11 +77,28 @@ def trace(graph: ExplainGraph, *, images: int | None = None) -> onnx.ModelProto:
     return proto
 
 
-def _translated(captured: ExportedProgram, graph: ExplainGraph) -> torch.onnx.ONNXProgram:
+def trace_texts(tower: TextTower) -> onnx.ModelProto:
+    """Export a text tower to ONNX, for any number of texts, and of tokens unless the last one is what it reads."""
+    config = tower.config
+    example = {"input_ids": torch.full((EXAMPLE_BATCH, config.length), config.end)}
+    sides = {0: torch.export.Dim("texts", min=1, max=MAX_BATCH)}
+    if config.pool != "last":
+        sides[1] = torch.export.Dim("tokens", min=2, max=config.length)
+    with warnings.catch_warnings(), working("translating the text tower"):
+        warnings.simplefilter("ignore")  # the exporter warns about its own internals
+        captured = torch.export.export(tower, (), example, dynamic_shapes={"input_ids": sides}, strict=False)
+        program = _translated(captured, [*example], ["vectors"])
+        _optimise(program.model)
+    proto = program.model_proto
+    strip_provenance(proto)
+    return proto
+
+
+def _translated(captured: ExportedProgram, inputs: Sequence[str], outputs: Sequence[str]) -> torch.onnx.ONNXProgram:
     program = torch.onnx.export(
         captured,
-        input_names=[*graph.example(1)],
-        output_names=[*graph.outputs, *graph.arrays],
+        input_names=inputs,
+        output_names=outputs,
         opset_version=OPSET,
         dynamo=True,
         external_data=False,

@@ -271,3 +271,16 @@ def golden_bundle(once: Once) -> Callable[[Path], Path]:
         write_bundle(load(case), out, replace=False)
 
     return lambda case: once(f"golden-{case.name}", partial(write, case))
+
+
+@pytest.fixture(scope="session")
+def text_bundle(once: Once) -> Callable[[Path], Path]:
+    """The same with its text tower."""
+
+    def write(case: Path, out: Path) -> None:
+        from export.bundle import write_bundle
+        from model.checkpoints import load_checkpoint
+
+        write_bundle(load_checkpoint(case, text=True), out, replace=False)
+
+    return lambda case: once(f"text-{case.name}", partial(write, case))

@@ -18,7 +18,7 @@ FOREIGN = {
     "export": {"lab", "tests", "fastapi", "starlette", "uvicorn"},
 }
 
-PACKAGES = [*FOREIGN, "vit_serve_client"]
+PACKAGES = [*FOREIGN, "vit_serve_client", "vit_serve"]
 
 # The rooms of app/, from the socket inward. Each imports only rooms that stand after it.
 ORDER = re.findall(r"\w+", block("order", Path("docs/code.md")))
@@ -32,7 +32,8 @@ HOMES = {
     "onnxruntime": {"inference.onnxruntime", "inference.cuda.engine", "inference.cuda.recording"},
     "openvino": {"inference.openvino"},
     "redis": {"stores.redis"},
-    "cachetools": {"stores.memory"},
+    "tokenizers": {"inference.text"},
+    "cachetools": {"stores.memory", "inference.phrases"},
     "httptools": {"http.protocol"},
     "opentelemetry": {"telemetry", "http.access_log"},
     "prometheus_client": {"telemetry.metrics"},
@@ -84,12 +85,14 @@ def test_arrows_between_the_three_packages(package):
 
 
 def test_the_client_imports_httpx_and_nothing_else():
-    """And pyarrow, which is optional."""
+    """And what is optional, where it is used: pyarrow; NumPy and Pillow, for those who have images in them."""
     modules = files("vit_serve_client")
     others = {m.split(".")[0] for path in modules.values() for m in imports(path)} - sys.stdlib_module_names
-    assert others == {"vit_serve_client", "httpx", "pyarrow"}
+    assert others == {"vit_serve_client", "httpx", "pyarrow", "numpy", "PIL"}
     at_the_top = [
-        m.group() for path in modules.values() for m in re.finditer("(?m)^(from|import) pyarrow", path.read_text())
+        m.group()
+        for path in modules.values()
+        for m in re.finditer("(?m)^(from|import) (pyarrow|numpy|PIL)", path.read_text())
     ]
     assert at_the_top == []
 
@@ -130,7 +133,8 @@ def test_third_party_libraries_stay_in_their_places(library):
 
 def test_packages_run_nothing_at_import():
     inits = [path for package in PACKAGES for path in files(package).values() if path.name == "__init__.py"]
-    exported = {Path("model/checkpoints/__init__.py"), Path("client/vit_serve_client/__init__.py")}  # names of users
+    of_users = ("model/checkpoints", "client/vit_serve_client", "vit_serve")  # names that they import
+    exported = {Path(folder, "__init__.py") for folder in of_users}
     assert [str(path) for path in inits if path.read_text() and path not in exported] == []
 
 

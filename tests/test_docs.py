@@ -128,7 +128,7 @@ def test_the_api_page_names_every_path_parameter_and_field(client):
 
 def test_the_code_page_names_every_folder():
     """And every file in app/ itself."""
-    code = (path for path in tracked("app", "client", "export", "model") if path.suffix in CODE)
+    code = (path for path in tracked("app", "client", "export", "model", "vit_serve") if path.suffix in CODE)
     files = [path for path in code if path.name != "__init__.py"]
     top = {str(path) for path in files if str(path.parent) == "app"}
     folders = {path.parent for path in files} - {Path("app")}
@@ -139,7 +139,7 @@ def test_the_code_page_names_every_folder():
 
 def test_files_that_a_page_names_exist():
     text = README + "".join(page.read_text() for page in PAGES)
-    named = re.findall(r"`((?:app|client|export|model|tests|lab|docker)/[\w./-]*)`", text)
+    named = re.findall(r"`((?:app|client|export|model|tests|lab|docker|vit_serve)/[\w./-]*)`", text)
     assert [name for name in named if not Path(name).exists()] == []
 
 

@@ -53,29 +53,34 @@ class ImageRequest:
     request: Request
     services: Services
 
-    async def read(self, kind: type[P], *, max_images: int) -> tuple[list[Upload], P]:
+    async def read(self, kind: type[P], *, max_images: int, instead: str | None = None) -> tuple[list[Upload], P]:
         """Every image in the body, in order, and the parameters of the query with those of a form or JSON, which count
-        as much. A query that is wrong is refused before the body is read.
+        as much. A query that is wrong is refused before the body is read. There is an image, or JSON or the query has
+        the parameter `instead`.
 
         Raises MalformedRequest, InvalidParameter, RequestValidationError, UnsupportedType for a form that cannot carry
         images, DeadlineExceeded, Overloaded, and what the guard raises.
         """
         in_query = self.request.query_params.multi_items()
         parameters = read(kind, in_query)
-        images, in_body = await self._body(kind.model_fields, max_images=max_images)
+        images, in_body = await self._body(kind.model_fields, max_images=max_images, instead=instead)
+        if instead in dict(in_query):
+            images = [image for image in images if len(image)]
         if in_body:
             given = [*in_query, *in_body]
             check_names([name for name, _ in given], kind.model_fields, self.request)
             parameters = read(kind, given)
         return images, parameters
 
-    async def _body(self, parameters: Collection[str], *, max_images: int) -> tuple[list[Upload], Given]:
+    async def _body(
+        self, parameters: Collection[str], *, max_images: int, instead: str | None
+    ) -> tuple[list[Upload], Given]:
         """A body that is neither JSON nor a form is taken for the image itself. There is no limit on the bytes of one
         image, because its pixels are what it costs.
         """
         kind = self.request.headers.get("content-type", "").split(";")[0].strip().lower()
         if kind == "application/json":
-            return images_in(await self.read_json(await self.received()), max_images=max_images)
+            return images_in(await self.read_json(await self.received()), max_images=max_images, instead=instead)
         if kind.startswith("multipart/form-data"):
             return await read_form(self.request, parameters=parameters, max_images=max_images)
         if kind.startswith("multipart/"):

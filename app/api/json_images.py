@@ -31,21 +31,27 @@ class JsonImages(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    inputs: Value | Annotated[list[Value], Field(fail_fast=True)] = Field(validation_alias=AliasChoices(*_NAMES))
+    inputs: Value | Annotated[list[Value], Field(fail_fast=True)] | None = Field(
+        None, validation_alias=AliasChoices(*_NAMES)
+    )
     parameters: dict[str, Any] | None = None
     options: Hosting | None = None
 
 
-def images_in(document: object, *, max_images: int) -> tuple[list[Upload], Given]:
-    """Images and parameters in a document as `Preprocessor.read_json` gives it. Raises MalformedRequest."""
+def images_in(document: object, *, max_images: int, instead: str | None = None) -> tuple[list[Upload], Given]:
+    """Images and parameters in a document as `Preprocessor.read_json` gives it, of which it has images or the parameter
+    `instead`. Raises MalformedRequest.
+    """
     try:
         content = JsonImages.model_validate(document)
     except ValidationError:
         raise MalformedRequest(_FORM) from None
-    values = content.inputs if isinstance(content.inputs, list) else [content.inputs]
-    if not 1 <= len(values) <= max_images:
-        raise MalformedRequest(f"The request has {len(values)} images: send from 1 to {max_images}.")
     extra = content.model_extra or {}
+    if content.inputs is None and instead not in extra:
+        raise MalformedRequest(_FORM)
+    values = content.inputs if isinstance(content.inputs, list) else [content.inputs] if content.inputs else []
+    if content.inputs is not None and not 1 <= len(values) <= max_images:
+        raise MalformedRequest(f"The request has {len(values)} images: send from 1 to {max_images}.")
     if any(name in extra for name in _NAMES):
         raise MalformedRequest("The JSON has images under more than one name.")
     members = [*extra.items(), *(content.parameters or {}).items()]

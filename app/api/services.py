@@ -18,8 +18,9 @@ from app.classifier import Classifier
 from app.errors import DeadlineExceeded, UnknownAttention
 from app.http.admission import Admission
 from app.images.preprocess import PreprocessedImage
-from app.inference.engine import Asked, Outputs
+from app.inference.engine import NOTHING_ASKED, Asked, Outputs
 from app.inference.model import Model
+from app.inference.phrases import Phrases
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.attention_map import AttentionMap
@@ -47,6 +48,7 @@ class Services:
     model: Model
     classifier: Classifier
     scoring: Scoring
+    phrases: Phrases
     occlusion: Occlusion
     explainer: Explainer
     measurement: Measurement
@@ -79,12 +81,16 @@ class Services:
         state = RequestState.of(request.scope)
         return await self.explainer.maps(id, kept, asked, deadline=state.deadline, stages=state.stages)
 
-    async def run(self, graph: Graph, kept: KeptImage, request: Request) -> Outputs:
+    async def explain(self, kept: KeptImage, asked: Asked, request: Request) -> Maps:
+        """The same for an image that is not kept."""
+        return Maps.of(await self.run("explain", kept, request, asked))
+
+    async def run(self, graph: Graph, kept: KeptImage, request: Request, asked: Asked = NOTHING_ASKED) -> Outputs:
         """The outputs of a graph for a kept image. Raises what admission and the batcher raise, and
         DeadlineExceeded.
         """
         state = RequestState.of(request.scope)
-        running = self.explainer.run(graph, kept, deadline=state.deadline, stages=state.stages)
+        running = self.explainer.run(graph, kept, asked=asked, deadline=state.deadline, stages=state.stages)
         try:
             async with asyncio.timeout(state.deadline - time.monotonic()):
                 return await running

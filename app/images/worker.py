@@ -66,7 +66,7 @@ class ForkServer:
         self._lock = threading.Lock()
         self._control, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", fork_server.__name__, str(theirs.fileno())]
+            command = [sys.executable, "-P", "-m", fork_server.__name__, str(theirs.fileno())]
             self._popen = subprocess.Popen(
                 command, stdin=subprocess.PIPE, env=_environment(), pass_fds=[theirs.fileno()], process_group=0
             )
@@ -121,6 +121,6 @@ class ForkServer:
 
 
 def _environment() -> dict[str, str]:
-    paths = [str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    paths = [str(Path(__file__).parents[__name__.count(".")]), *filter(None, [os.environ.get("PYTHONPATH")])]
     passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED_ON)}
     return {**passed, **SET, "PYTHONPATH": os.pathsep.join(paths)}

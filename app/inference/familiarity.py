@@ -16,7 +16,7 @@ from app.errors import UnfamiliarImage
 from app.inference.engine import Outputs
 
 NO_IMAGES = (
-    "this bundle does not know its images: export it from a checkpoint of `make fit`, or with PICTURES=folder. Then "
+    "this bundle does not know its images: export it from a checkpoint of `vit-serve fit`, or with --pictures. Then "
     "results have `familiarity`"
 )
 

@@ -22,21 +22,22 @@ class OnnxEngine(CpuEngine):
         """`threads` are the cores to use."""
         self.layout, self.side_by_side = layout, side_by_side
         self.computes_in: Precision = "int8" if precision == "int8" else "fp32"
-        self._alone = self._beside = self._session(graph, threads)
+        self._alone = self._beside = session(graph, threads)
         self.takes_directions = any(source.name == "directions" for source in self._alone.get_inputs())
         if side_by_side > 1:
-            self._beside = self._session(graph, threads - side_by_side + 1)  # of all runs; and each caller works too
-
-    def _session(self, graph: Path, threads: int) -> ort.InferenceSession:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3  # it warns of its own rewriting of the branch
-        options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
-        # Spinning threads would take the cores that decode the next images.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        return ort.InferenceSession(str(graph), options, providers=[self.provider])
+            self._beside = session(graph, threads - side_by_side + 1)  # of all runs; and each caller works too
 
     def _rows(self, inputs: dict[str, npt.NDArray[Any]], *, beside: bool) -> npt.NDArray[np.float32]:
         (rows,) = (self._beside if beside else self._alone).run(None, inputs)
         return np.asarray(rows)
+
+
+def session(graph: Path, threads: int) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3  # it warns of its own rewriting of the branch
+    options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
+    # Spinning threads would take the cores that decode the next images.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return ort.InferenceSession(str(graph), options, providers=[OnnxEngine.provider])

@@ -51,7 +51,10 @@ class Choice(BaseModel):
     )
     label: Annotated[
         str | None,
-        Field(description="For evidence and measured: any label (index or name). Default: the top label"),
+        Field(
+            description="For evidence and measured: any label (index or name). Default: the top label. For evidence "
+            "also a phrase, if the bundle has a text tower"
+        ),
     ] = None
     against: Annotated[
         str | None,
@@ -113,14 +116,16 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     return _map(row, maps.attention, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
 
 
-def check_choice(choice: Choice, manifest: Manifest) -> None:
-    """Raises InvalidParameter and NoClasses for what no image of this model has."""
+def check_choice(choice: Choice, manifest: Manifest, *, of_phrase: bool = False) -> None:
+    """Raises InvalidParameter and NoClasses for what no image of this model has. A label `of_phrase` is a text, for
+    which the bundle needs none of its own.
+    """
     _head(choice.head, manifest.heads)
     if choice.like is not None:
         if choice.method not in ("evidence", "positive_evidence") or choice.label is not None:
             raise InvalidParameter("like needs method=evidence or positive_evidence, and takes the place of label.")
     elif choice.of_label:
-        if not manifest.labels:
+        if not (manifest.labels or of_phrase):
             raise NoClasses
     elif choice.label is not None or choice.against is not None:
         raise InvalidParameter(
@@ -201,7 +206,7 @@ def evidence_map(
         tokens, siblings = (np.maximum(part, 0) * rollout for part in (tokens, siblings))
         recipe += ", where it is positive, times rollout"
     else:
-        receipt = _receipt(tokens, rest, whole, kind, prefix=len(manifest.tokens.prefix))
+        receipt = receipt_of(tokens, rest, whole, kind, prefix=len(manifest.tokens.prefix))
     layer: int | Literal["mean", "sum"] = "sum"
     if choice.layer not in (None, "sum"):
         layer = _layer(choice.layer, manifest.layers)
@@ -219,11 +224,11 @@ def _comparison(maps: Maps, manifest: Manifest, k: int) -> Comparison:
     other = max(set(range(len(maps.classes))) - {k}, key=lambda i: float(maps.logits[maps.classes[i]]))
     tokens, rest = (part[k] - part[other] for part in (maps.evidence, maps.evidence_rest))
     logit = float(maps.logits[maps.classes[k]]) - float(maps.logits[maps.classes[other]])
-    receipt = _receipt(tokens, rest, logit, "logit", prefix=len(manifest.tokens.prefix))
+    receipt = receipt_of(tokens, rest, logit, "logit", prefix=len(manifest.tokens.prefix))
     return Comparison(against=manifest.labels[maps.classes[other]], receipt=receipt)
 
 
-def _receipt(
+def receipt_of(
     tokens: npt.NDArray[np.float32], rest: npt.NDArray[np.float32], whole: float, kind: str, *, prefix: int
 ) -> Receipt:
     """`tokens` is (layers, tokens), of which `prefix` stand before the patches, `rest` (2,) the MLPs and constants."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 from opentelemetry import trace
 
-Stage = Literal["receive", "decode", "queue", "inference", "store", "render"]
+Stage = Literal["receive", "decode", "queue", "inference", "store", "render", "text"]
 
 
 class Stages:

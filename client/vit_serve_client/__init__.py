@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from vit_serve_client.client import Answer, Client, NotTheService, ServiceProblem
+    from vit_serve_client.map import Map
 
-__all__ = ["Answer", "Client", "NotTheService", "ServiceProblem"]
+__all__ = ["Answer", "Client", "Map", "NotTheService", "ServiceProblem"]
 
 
 def __getattr__(name: str) -> Any:
@@ -15,3 +16,7 @@ def __getattr__(name: str) -> Any:
     import vit_serve_client.client as code
 
     return getattr(code, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

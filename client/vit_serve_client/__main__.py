@@ -5,8 +5,10 @@ import signal
 import sys
 from typing import NoReturn
 
+PROGRAM = "vit-serve-client"
 
-def run() -> NoReturn:
+
+def run(arguments: list[str] | None = None, *, program: str = PROGRAM) -> NoReturn:
     usual = signal.getsignal(signal.SIGINT)
     if usual is signal.default_int_handler:  # and not ignored, as in the background of a script
         signal.signal(signal.SIGINT, _end)
@@ -14,7 +16,7 @@ def run() -> NoReturn:
 
     signal.signal(signal.SIGINT, usual)
     try:
-        status = main(sys.argv[1:])
+        status = main(sys.argv[1:] if arguments is None else arguments, program=program)
     except KeyboardInterrupt:  # before it has begun
         _end()
     if status == INTERRUPTED:

@@ -50,6 +50,8 @@ class Bulk:
     patches: Mirror | None = None  # for patch tokens
     unfamiliar: str | None = None  # as `least_familiarity`, of the service; None: as it is set
     least_familiarity: float | None = None
+    labels: str | None = None  # with commas between; None: those of the model
+    prompt: str | None = None  # in which the service reads them
 
     def __post_init__(self) -> None:
         self._ended = threading.Event()
@@ -61,10 +63,12 @@ class Bulk:
         attention = "now" if self.maps else False  # each map is fetched, so one pass for labels and maps costs less
         familiar: dict[str, Any] = {"unfamiliar": self.unfamiliar, "least_familiarity": self.least_familiarity}
         self._embed = partial(self.client.embed_all, **familiar)
-        self._patches = partial(self.client.patches, **familiar)
+        self._patches = partial(self.client.patches_file, **familiar)
         self._ask = partial(self._embed, attention=attention)
-        if self.model.manifest.labels:
-            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=attention, **familiar)
+        self.kinds = len(self.labels.split(",")) if self.labels else len(self.model.manifest.labels)
+        if self.kinds:
+            named: dict[str, Any] = {"labels": self.labels, "prompt": self.prompt, **familiar}
+            self._ask = partial(self.client.classify_all, top_k=self.top_k, attention=attention, **named)
 
     def run(self, images: Sequence[str], record: Record, *, concurrency: int) -> None:
         """Calls `record` in this thread with each image and its result, in their order. The result may be an `error`.
@@ -110,7 +114,7 @@ class Bulk:
         results |= answers
         if self.embedding:
             good = {image: contents[image] for image, result in answers.items() if not result.error}
-            embedded = self._each(good, self._embed) if self.model.manifest.labels else answers
+            embedded = self._each(good, self._embed) if self.kinds else answers
             for image in good:
                 vector = array("f", embedded[image].embedding or ())  # small, as results wait for those before them
                 results[image] = Answer(results[image], error=embedded[image].error, embedding=vector)
@@ -173,7 +177,7 @@ class Bulk:
     def _heatmap(self, id: str) -> bytes | None:
         """None if the maps have expired."""
         try:
-            return self._patiently(partial(self.client.attention, id, method=self.method))
+            return self._patiently(lambda: self.client.attention(id, method=self.method, format="png"))
         except ServiceProblem as refused:
             if not refused.problem.type.endswith(":unknown-attention"):
                 raise

@@ -3,34 +3,45 @@
 with Client("http://localhost:8000") as client:
     result = client.classify("photo.jpg", top_k=3)
     heatmap = client.attention(result.id, method="evidence")
+    heatmap.overlay().save("evidence.png")
 """
 
 import json
 import os
 import ssl
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import closing, suppress
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from threading import Thread
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
 
 import httpx
 
 from vit_serve_client.address import whole
+from vit_serve_client.map import Map, picture
 from vit_serve_client.npy import of_one
+from vit_serve_client.pixels import png
 from vit_serve_client.proxy import proxy_to
-from vit_serve_client.shapes import has_results, is_classified, is_embedded, is_model, is_problem
+from vit_serve_client.shapes import has_results, has_values, is_classified, is_embedded, is_model, is_problem
 from vit_serve_client.walk import read_file
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from PIL.Image import Image
+
+    Array = npt.NDArray[Any]
 
 NPY = "application/x-npy"
 MAP_TYPES = {"image/png", "application/json", NPY}
 # Bytes of an answer: of all labels of eight images; of 50 million pixels, or 40,000 tokens of 1,536 numbers.
 LARGEST_JSON, LARGEST_MAP = 2**25, 2**28
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # seconds
-Source = bytes | str | Path  # the bytes of an image file, or its path
+IMAGES, BYTES = 16, 24 * 2**20  # of one request, which the service takes unless it is set to less
+Source = Any  # the bytes of an image file, its path, a PIL image, or a uint8 array (rows, columns, channels)
 
 
 class Answer(dict[str, Any]):
@@ -38,6 +49,9 @@ class Answer(dict[str, Any]):
 
     def __getattr__(self, name: str) -> Any:
         return self.get(name)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self]
 
 
 class ServiceProblem(Exception):
@@ -55,7 +69,7 @@ class NotTheService(ServiceProblem):
 
 
 class Client:
-    """Every call is one request. It raises ServiceProblem, and httpx.RequestError if there is no answer.
+    """Every call is one request, of many images several. It raises ServiceProblem and httpx.RequestError.
 
     Threads may share a client. Its API key goes to `server` alone, as no redirect is followed; by plain http it passes
     the `proxy` that the environment names.
@@ -85,32 +99,69 @@ class Client:
         self._http.close()
 
     def classify(self, image: Source, **parameters: Any) -> Answer:
-        """`parameters` are top_k, threshold, attention, unfamiliar and least_familiarity of POST /classify."""
+        """`parameters` are top_k, threshold, labels, prompt, attention, unfamiliar and least_familiarity of POST
+        /classify.
+        """
         return _only(self.classify_all([image], **parameters))
 
-    def classify_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
-        """Several images in one request: `results` are in their order, and have `error` where one failed."""
+    def classify_all(self, images: Iterable[Source], **parameters: Any) -> Answer:
+        """Any number of images, 16 in a request: `results` are in their order, and have `error` where one failed."""
         return self._each("/classify", is_classified, images, parameters)
 
     def embed(self, image: Source, **parameters: Any) -> Answer:
         """`parameters` are normalize, attention, unfamiliar and least_familiarity of POST /embed."""
         return _only(self.embed_all([image], **parameters))
 
-    def embed_all(self, images: Sequence[Source], **parameters: Any) -> Answer:
+    def embed_all(self, images: Iterable[Source], **parameters: Any) -> Answer:
         """The embeddings of several images, answered as by `classify_all`."""
         return self._each("/embed", is_embedded, images, parameters)
 
-    def patches(self, image: Source, **parameters: Any) -> bytes:
-        """The tokens of an image as a .npy file (rows, columns, features), or with tokens="all" (tokens, features).
-        `parameters` are tokens, layer, dtype, normalize, unfamiliar and least_familiarity of POST /embed.
+    def patches(self, image: Source, **parameters: Any) -> "Array":
+        """The tokens of an image (rows, columns, features), or with tokens="all" (tokens, features). `parameters` are
+        tokens, layer, dtype, normalize, unfamiliar and least_familiarity of POST /embed.
         """
+        return _array(self.patches_file(image, **parameters))
+
+    def patches_file(self, image: Source, **parameters: Any) -> bytes:
+        """The same as a .npy file."""
         query = {"tokens": "patches"} | parameters
-        content = _file(self._ask("POST", "/embed", query, [image], largest=LARGEST_MAP), {NPY})
+        content = _file(self._ask("POST", "/embed", query, [_file_of(image)], largest=LARGEST_MAP), {NPY})
         return of_one(content)
 
-    def attention(self, id: str, **parameters: Any) -> bytes:
-        """A map, as PNG unless `format` says json or npy. `parameters` are those of GET /attention/{id}."""
-        return _file(self._ask("GET", _place(id), parameters, largest=LARGEST_MAP), MAP_TYPES)
+    @overload
+    def attention(self, of: Source, *, format: None = None, **parameters: Any) -> Map: ...
+
+    @overload
+    def attention(self, of: Source, *, format: str, **parameters: Any) -> bytes: ...
+
+    def attention(self, of: Source, *, format: str | None = None, **parameters: Any) -> Map | bytes:
+        """A map of an image that was classified, by its id, or of an image that is not kept: its bytes, its Path, a PIL
+        image or an array. `parameters` are those of GET /attention/{id}. With `format`, the file: png, json or npy.
+        """
+        ask = partial(self._ask, "GET", _place(of)) if isinstance(of, str) else partial(self._ask_of, _file_of(of))
+
+        def drawn(**more: Any) -> bytes:
+            return _file(ask({"format": "png"} | parameters | more, largest=LARGEST_MAP), MAP_TYPES)
+
+        if format:
+            return drawn(format=format)
+        return Map(_read(ask({"format": "json"} | parameters), has_values), draw=drawn)
+
+    def wall(self, id: str, **parameters: Any) -> "Image":
+        """Maps of every layer and head on one sheet. `parameters` are those of GET /attention/{id}/wall."""
+        return picture(_file(self._ask("GET", f"{_place(id)}/wall", parameters, largest=LARGEST_MAP), MAP_TYPES))
+
+    def walls(self, id: str) -> "Array":
+        """The numbers of that sheet (layers, heads, rows, columns)."""
+        return _array(_file(self._ask("GET", f"{_place(id)}/wall", {"format": "npy"}, largest=LARGEST_MAP), {NPY}))
+
+    def tokens(self, id: str, **parameters: Any) -> "Array":
+        """As `patches`, of an image that was classified. `parameters` are tokens, layer and dtype."""
+        return _array(of_one(_file(self._ask("GET", f"{_place(id)}/tokens", parameters, largest=LARGEST_MAP), {NPY})))
+
+    def report(self, id: str, **parameters: Any) -> Answer:
+        """Numbers by layer and head: GET /attention/{id}/report, whose parameter is label."""
+        return _read(self._ask("GET", f"{_place(id)}/report", parameters), lambda answer: answer["heads"])
 
     def evidence(self, id: str, vectors: Sequence[Sequence[float]]) -> Answer:
         """What patches add to the inner product of the embedding with each vector: POST /attention/{id}/evidence."""
@@ -128,30 +179,44 @@ class Client:
         """What is served: GET /model."""
         return _read(self._ask("GET", "/model", {}), is_model)
 
+    def judged(self) -> Answer | None:
+        """What `vit-serve judge` has measured, the most faithful of `maps` first; None if it has not."""
+        table: Answer | None = self.model().judged
+        return table
+
     def _each(
         self,
         path: str,
         is_known: Callable[[dict[str, Any]], bool],
-        images: Sequence[Source],
+        images: Iterable[Source],
         parameters: dict[str, Any],
     ) -> Answer:
-        has_all = partial(has_results, images=len(images), is_known=is_known)
-        return _read(self._ask("POST", path, parameters, images), has_all)
+        whole = Answer(model=None, results=[])
+        for files in _together(images):
+            has_all = partial(has_results, images=len(files), is_known=is_known)
+            part = _read(self._ask("POST", path, parameters, files), has_all)
+            if whole.model and whole.model != part.model:
+                raise ServiceProblem(
+                    Answer(title="Another model", detail="The service has another model since it began.")
+                )
+            whole = Answer(part, results=[*whole.results, *part.results])
+        return whole
+
+    def _ask_of(
+        self, file: tuple[str, bytes], parameters: dict[str, Any], *, largest: int = LARGEST_JSON
+    ) -> httpx.Response:
+        return self._ask("POST", "/attention", parameters, [file], largest=largest)
 
     def _ask(
         self,
         method: str,
         path: str,
         parameters: dict[str, Any],
-        images: Sequence[Source] = (),
+        files: Sequence[tuple[str, bytes]] = (),
         *,
         body: object = None,
         largest: int = LARGEST_JSON,
     ) -> httpx.Response:
-        files = [
-            (str(i), image) if isinstance(image, bytes) else (_name(image), read_file(image))
-            for i, image in enumerate(images)
-        ]
         parts = [("image", file) for file in files]
         query = {name: value for name, value in parameters.items() if value is not None}
         way = {"by": f" by {self.proxy}" if self.proxy else ""}  # for a message
@@ -203,6 +268,34 @@ class Client:
                 if is_late():
                     break
         return httpx.Response(response.status_code, headers=response.headers, content=bytes(body), request=request)
+
+
+def _file_of(image: Source, number: int = 0) -> tuple[str, bytes]:
+    """Its name and its bytes."""
+    if isinstance(image, bytes):
+        return str(number), image
+    if isinstance(image, str | Path):
+        return _name(image), read_file(image)
+    return str(number), png(image)
+
+
+def _together(images: Iterable[Source]) -> Iterator[list[tuple[str, bytes]]]:
+    """Images as files, as many as one request may have; one request without any."""
+    files: list[tuple[str, bytes]] = []
+    for number, image in enumerate(images):
+        file = _file_of(image, number)
+        if len(files) == IMAGES or (files and sum(len(content) for _, content in files) + len(file[1]) > BYTES):
+            yield files
+            files = []
+        files.append(file)
+    yield files
+
+
+def _array(npy: bytes) -> "Array":
+    import numpy as np
+
+    array: Array = np.load(BytesIO(npy))
+    return array
 
 
 def _name(path: str | Path) -> str:

@@ -35,8 +35,8 @@ HINTS = {
 }
 
 
-def main(arguments: list[str]) -> int:
-    options = parser().parse_args(arguments)
+def main(arguments: list[str], *, program: str = "vit-serve-client") -> int:
+    options = parser(program).parse_args(arguments)
     made = [copies[1] for copies in (options.least_sure, options.least_familiar) if copies]
     made += [options.maps] if options.maps else []
     try:
@@ -94,15 +94,17 @@ def _run(options: argparse.Namespace, images: list[str], output: Output) -> int:
             patches=patches,
             unfamiliar=options.unfamiliar,
             least_familiarity=options.least_familiarity,
+            labels=options.labels,
+            prompt=options.prompt,
         )
         manifest = bulk.model.manifest
-        if options.least_sure and not manifest.labels:
+        if options.least_sure and not bulk.kinds:
             raise OtherRun("--least-sure is for models with labels")
         for name in () if manifest.familiarity else ("least_familiar", "unfamiliar", "least_familiarity"):
             if getattr(options, name) is not None:
                 option = f"--{name.replace('_', '-')}"
                 raise OtherRun(f"{option} is for models that know their images, and this one does not")
-        output.begin(bulk.model, labels=max(1, min(options.top_k, len(manifest.labels))))
+        output.begin(bulk.model, labels=max(1, min(options.top_k, bulk.kinds)))
         if in_one_file:
             vectors = stack.enter_context(closing(Vectors(options.embeddings, length=manifest.features)))
             vectors.begin(output.named())

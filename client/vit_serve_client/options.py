@@ -14,9 +14,9 @@ from vit_serve_client.address import whole
 METHODS = ("class_token", "rollout", "evidence", "positive_evidence", "measured")
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(program: str) -> argparse.ArgumentParser:
     command = _Parser(
-        prog="vit-serve-client",
+        prog=program,
         description="Send images to a service, and write the labels that it gives them.",
         epilog="The exit status is 0 if every image was named, 1 if some could not be used or nothing was started, 2 "
         "if it stopped before the end, and 130 if it was interrupted. The same command then goes on where it stopped, "
@@ -33,6 +33,8 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--no-formulas", action="store_true", help="set ' before cells that a spreadsheet would run")
     add("--top-k", type=_positive, default=1, metavar="N", help="labels per image (default: 1)")
+    add("--labels", metavar="A,B", help="labels to choose among, for models that read texts (default: the model's own)")
+    add("--prompt", metavar="TEXT", help="the sentence in which they are read, such as 'a photo of a {}'")
     add(
         "--unfamiliar",
         choices=("answer", "refuse"),

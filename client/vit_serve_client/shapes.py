@@ -24,6 +24,11 @@ def is_model(answer: dict[str, Any]) -> bool:
     return bool(known and answer["digest"] and _is_text(answer["digest"]) and _is_text(answer["name"]))
 
 
+def has_values(answer: dict[str, Any]) -> bool:
+    rows, columns = answer["grid"]
+    return len(answer["values"]) == rows * columns and len(answer["crop_box"]) == 4
+
+
 def has_results(answer: dict[str, Any], images: int, is_known: Callable[[dict[str, Any]], bool]) -> bool:
     """`is_known` is for those without an error."""
     results, digest = answer["results"], answer["model"]["digest"]

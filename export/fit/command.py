@@ -1,4 +1,4 @@
-"""The command `python -m export fit CHECKPOINT --images FOLDER --out FILE`: its options and its messages."""
+"""The command `vit-serve fit CHECKPOINT --images FOLDER --out FILE`: its options and its messages."""
 
 import argparse
 from pathlib import Path
@@ -103,9 +103,9 @@ class FitParser(FactsParser):
 
 def fit_parser() -> argparse.ArgumentParser:
     parser = FitParser(
-        prog="python -m export fit",
+        prog="vit-serve fit",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Learn the labels of your own images. The result is a checkpoint, which `python -m export "
+        description="Learn the labels of your own images. The result is a checkpoint, which `vit-serve export "
         "--checkpoint FILE`\nturns into a bundle, and a report beside it.",
     )
     parser.add_argument("checkpoint", nargs="?", help=CHECKPOINT)

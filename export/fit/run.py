@@ -65,7 +65,8 @@ def run(
         report = Report(
             checkpoint=learned,
             folder=out.with_suffix(REPORT),
-            following=f"make export CHECKPOINT={learned_file} OUT={bundle} && make serve BUNDLE={bundle}",
+            following=f"vit-serve export --checkpoint {learned_file} --out {bundle} "
+            f"&& vit-serve serve --bundle {bundle}",
             history=fitted.history,
             dataset=dataset,
             judged=judged,

@@ -1,4 +1,4 @@
-"""The command `python -m export judge BUNDLE --images FOLDER`: its options and its messages."""
+"""The command `vit-serve judge BUNDLE --images FOLDER`: its options and its messages."""
 
 import argparse
 from pathlib import Path
@@ -32,7 +32,7 @@ def judge(options: argparse.Namespace) -> None:
 
 def judge_parser() -> argparse.ArgumentParser:
     parser = Parser(
-        prog="python -m export judge",
+        prog="vit-serve judge",
         description="Measure which map to believe on your own images. Every map that the bundle offers is put to the "
         "test of verify: does the score of the answer follow the patches that the map calls important? The table "
         "goes into the bundle, whose digest stays the same, and a page with images beside it.",

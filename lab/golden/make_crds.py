@@ -1,8 +1,10 @@
-"""`python -m lab.golden.make_crds`: writes tests/golden/crds.json: what KServe, KEDA and Prometheus' Operator accept.
+"""`python -m lab.golden.make_crds`: writes tests/golden/crds.json: what KServe, KEDA, Prometheus' Operator and gateways
+accept.
 
 The schemas are those of packages that are generated from the definitions of these projects: KServe's own SDK (with the
-client of Kubernetes, whose types it uses), read without importing it, and cloudcoil's models. Only fields that our
-manifests use are kept, and every other field is refused: after a new field in a manifest, run this again.
+client of Kubernetes, whose types it uses), read without importing it, and cloudcoil's models. No package has that of a
+route: httproute.json is by hand, after the definition of the Gateway API. Only fields that our manifests use are kept,
+and every other field is refused: after a new field in a manifest, run this again.
 """
 
 import ast
@@ -36,6 +38,7 @@ Schema = dict[str, Any]
 def main() -> None:
     schemas = of_sdks() | of_models()
     kept = {kind: pruned(schema, [manifest(kind)], schema) for kind, schema in schemas.items()}
+    kept["HTTPRoute"] = json.loads(Path(__file__).with_name("httproute.json").read_text())
     OUT.write_text(json.dumps(kept, indent=1) + "\n")
 
 

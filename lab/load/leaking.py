@@ -30,4 +30,4 @@ def leaking_app(*arguments: Any, **options: Any) -> FastAPI:
 
 if __name__ == "__main__":
     app.main.create_app = leaking_app
-    main()
+    main([])

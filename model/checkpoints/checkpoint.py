@@ -8,8 +8,10 @@ from model.config import ViTConfig
 from model.preprocessing import Preprocessing
 
 if TYPE_CHECKING:
+    from tokenizers import Tokenizer
     from torch import Tensor
 
+    from model.text import TextTower
     from model.unlike import Unlike  # needs PyTorch, which takes seconds to import
     from model.vit import VisionTransformer
 
@@ -82,10 +84,23 @@ class KnownImages:
     changed_by: tuple[str, ...] = ()  # facts set by hand, with which the model reads something else of images
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Texts:
+    """A text tower, its tokeniser, and how its vectors are compared with those of images."""
+
+    tower: "TextTower"  # in eval mode
+    tokeniser: "Tokenizer"  # pads, and cuts where the library does
+    scale: float  # logits are scale * cosine + bias
+    bias: float
+    known: "Tensor"  # what the library gives for PROBES that the tower can read whole, (n, F); the tower for OpenCLIP's
+    probes: tuple[str, ...]  # these
+
+
 @dataclass(frozen=True, kw_only=True)
 class Checkpoint(Description):
     model: "VisionTransformer"  # in eval mode
     known: KnownImages | None = None
+    texts: Texts | None = None  # where they were asked for
 
 
 def first_few(names: Sequence[str], *, most: int = MOST_NAMED, separator: str = ", ") -> str:

@@ -49,7 +49,7 @@ def weights_files(path: Path) -> list[Path]:
     if not path.is_dir():  # opening a FIFO would never end
         raise CheckpointError(f"{path} is neither a file nor a folder")
     if (path / "manifest.json").is_file():
-        raise CheckpointError(f"{path} is a bundle, so it is exported already: make serve BUNDLE={path}")
+        raise CheckpointError(f"{path} is a bundle, so it is exported already: vit-serve serve --bundle {path}")
     files = [file for file in path.iterdir() if may_hold_weights(file.name) and file.is_file()]
     if not files:
         raise CheckpointError(_without_weights(path))

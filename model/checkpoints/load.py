@@ -23,6 +23,7 @@ from model.checkpoints.labels import Labels, choose
 from model.checkpoints.source import Source
 from model.checkpoints.statements import not_used
 from model.checkpoints.tensors import State, about_unused, assign, doubt_of_patches, fit_positions
+from model.checkpoints.texts import load_texts
 from model.checkpoints.values import check_values
 from model.vit import VisionTransformer
 
@@ -48,17 +49,20 @@ def load_checkpoint(
     labels: str | None = None,
     prompts: tuple[str, ...] = (),
     without: Sequence[str] = (),
+    text: bool = False,
 ) -> Checkpoint:
     """The network with its weights, preprocessing and labels. Raises CheckpointError with the reason.
 
     `overrides` are facts by name; `labels` is a file with names of the classes, or "none" to number them. For a model
     with a text tower the file has the labels to choose among, and `prompts` are sentences with {} in their place.
     Without the head, by the override num_classes=0, nothing about it is asked for. Tensors whose names in the file
-    match a pattern of `without`, such as "criterion.*", are left out.
+    match a pattern of `without`, such as "criterion.*", are left out. With `text` the text tower is loaded too.
     """
     # Where two threads make a process's first call of MKL's vector functions, some of its numbers are off by 1e-3.
     torch.ones(1).sqrt()
-    source, family, description = _described(path, overrides, labels, prompts, without, tokeniser=labels is not None)
+    source, family, description = _described(
+        path, overrides, labels, prompts, without, tokeniser=text or labels is not None
+    )
     if description.problems:
         raise CheckpointError("; ".join(description.problems))
     head = zero_shot.head(source.folder, description) if description.prompts else {}
@@ -76,7 +80,8 @@ def load_checkpoint(
             "the head is all zeros: the file was published for fine-tuning and would give every label the same score."
             f" {LEFT_OUT}"
         )
-    return Checkpoint(**vars(description), model=model.eval(), known=known)
+    texts = load_texts(source.file, source.folder, description) if text else None
+    return Checkpoint(**vars(description), model=model.eval(), known=known, texts=texts)
 
 
 @_trusting()

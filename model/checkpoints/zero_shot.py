@@ -6,6 +6,7 @@ The text tower is transformers' own, and the texts are tokenised as in its pipel
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,23 +59,25 @@ def head(folder: Path, description: Description) -> dict[str, Tensor]:
 
     `folder` has the checkpoint and its tokeniser. Raises CheckpointError if transformers is missing or cannot run them.
     """
-    tower, tokeniser = _text_tower(folder)
+    tower, tokeniser = text_tower(folder)
     with torch.inference_mode():
-        each = [_features(tower, tokeniser, description.labels, prompt) for prompt in description.prompts]
-        features = torch.stack(each).mean(0)
-        weight = tower.logit_scale.exp() * features / features.norm(dim=-1, keepdim=True)
+        prompts, labels = description.prompts, description.labels
+        texts = [[prompt.replace(PLACE, label) for label in labels] for prompt in prompts]
+        mean = torch.stack([features(tower, tokeniser, of_prompt) for of_prompt in texts]).mean(0)
+        weight = tower.logit_scale.exp() * mean / mean.norm(dim=-1, keepdim=True)
         bias = {"head.bias": tower.logit_bias.expand(len(weight)).clone()} if description.config.head_bias else {}
     return {"head.weight": weight.clone(), **bias}
 
 
-def _text_tower(folder: Path) -> tuple[Any, Any]:
+def text_tower(folder: Path) -> tuple[Any, Any]:
+    """transformers' own model and tokeniser in a folder. Raises CheckpointError."""
     try:
         # Imported here: nothing else needs it, and it is installed for this alone.
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
     except ImportError:
         raise CheckpointError(
-            "labels of CLIP and SigLIP need transformers: python -m pip install --group zero-shot"
+            "labels of CLIP and SigLIP need transformers, which the extra export has: pip install 'vit-serve[export]'"
         ) from None
     if not any(file for pattern in VOCABULARIES for file in folder.glob(pattern)):
         raise CheckpointError("there is no tokeniser (tokenizer.json) beside these weights: download it too")
@@ -88,13 +91,12 @@ def _text_tower(folder: Path) -> tuple[Any, Any]:
         raise CheckpointError(f"transformers cannot load the text tower and tokeniser of {folder}: {reason}") from None
 
 
-def _features(tower: Any, tokeniser: Any, labels: tuple[str, ...], prompt: str) -> Tensor:
-    """Features of length 1, (C, F)."""
-    texts = [prompt.replace(PLACE, label) for label in labels]
+def features(tower: Any, tokeniser: Any, texts: Sequence[str]) -> Tensor:
+    """Of length 1, (texts, F)."""
     batches = (texts[start : start + BATCH] for start in range(0, len(texts), BATCH))
-    outputs = [tower.get_text_features(**_tokens(tower, tokeniser, batch)) for batch in batches]
-    features = torch.cat([output.pooler_output for output in outputs])
-    return features / features.norm(dim=-1, keepdim=True)
+    outputs = [tower.get_text_features(**_tokens(tower, tokeniser, list(batch))) for batch in batches]
+    found = torch.cat([output.pooler_output for output in outputs])
+    return found / found.norm(dim=-1, keepdim=True)
 
 
 def _tokens(tower: Any, tokeniser: Any, texts: list[str]) -> Any:

@@ -28,9 +28,9 @@ class Image:
         self.starts = [*config["Entrypoint"], *config["Cmd"]]
         self._root = root
 
-    def command(self, *command: str, port: int = 0) -> list[str]:
+    def command(self, *command: str, port: int = 0, user: str = "") -> list[str]:
         """Run a command as its user and with its environment, in mounts of its own that end with it."""
-        root, user, folder = self._root, self.config["User"], self.config["WorkingDir"]
+        root, user, folder = self._root, user or self.config["User"], self.config["WorkingDir"]
         steps = [
             f"mount --bind {root} {root}",
             f"mount --rbind /dev {root}/dev",
@@ -69,11 +69,11 @@ def buildah(*arguments: str) -> str:
 
 
 @contextmanager
-def served(image: Image) -> Iterator[tuple[Server, httpx.Client]]:
+def served(image: Image, user: str = "") -> Iterator[tuple[Server, httpx.Client]]:
     """The service as the image starts it, ready."""
     port = free_port()
     with (
-        started(image.command(*image.starts, port=port), port=port, ready=partial(is_ready, port)) as server,
+        started(image.command(*image.starts, port=port, user=user), port=port, ready=partial(is_ready, port)) as server,
         httpx.Client(base_url=server.url, timeout=30) as client,
     ):
         yield server, client
@@ -92,6 +92,12 @@ def test_the_image_serves_is_healthy_and_stops_on_sigterm(image, star):
         assert "Traceback" not in server.output()
         assert "telemetry" not in server.output()  # ONNX Runtime complains when it cannot keep any
     assert subprocess.run(check, stderr=subprocess.DEVNULL).returncode == 1
+
+
+def test_the_image_serves_as_a_user_that_a_cluster_chooses(image, star):
+    with served(image, user="1000650000:0") as (_, client):
+        (result,) = client.post("/classify", content=star).json()["results"]
+        assert client.get(result["attention"]).status_code == 200
 
 
 def test_the_image_has_no_torch_no_root_and_no_compiler(image):

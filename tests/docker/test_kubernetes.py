@@ -19,6 +19,7 @@ OTHER = {  # than those that are shipped
     "replicas-least": "4041", "replicas-most": "4044", "images-per-replica": "4099",
     "prometheus": "http://prometheus.example", "prometheus-release": "other-release",
     "host": "birds.example", "tls-secret": "birds-tls", "ingress-class": "traefik",
+    "gateway": "other-gateway", "gateway-namespace": "other-gateways",
     "bundle-image": "registry.example/birds:7", "bundle-folder": "/bundles/birds-7",
 }  # fmt: skip
 
@@ -78,6 +79,9 @@ def test_what_one_resource_says_of_another_is_so(resources):
             assert asked
             for service in asked:
                 assert spec["endpoints"][0]["port"] in [port["name"] for port in service["spec"]["ports"]]
+        elif kind == "HTTPRoute":
+            for backend in spec["rules"][0]["backendRefs"]:
+                assert backend["port"] in [port["port"] for port in services[backend["name"]]["spec"]["ports"]]
         elif kind == "Ingress":
             for backend in (path["backend"]["service"] for path in spec["rules"][0]["http"]["paths"]):
                 ports = services[backend["name"]]["spec"]["ports"]
@@ -121,7 +125,9 @@ def test_a_replica_has_known_settings_and_probes_that_the_service_answers_and_ti
     assert set(re.findall(r"CUDA_CACHE_PATH=(/\S+)/", Path("Dockerfile").read_text())) <= caches
 
 
-def test_the_ingress_has_the_limits_of_the_service(site):
+def test_the_ingress_and_the_route_have_the_limits_of_the_service(site):
+    (rule,) = site("route")["HTTPRoute", "vit-serve"]["spec"]["rules"]
+    assert float(rule["timeouts"]["request"].removesuffix("s")) > Settings().request_timeout_s
     annotations = site("ingress")["Ingress", "vit-serve"]["metadata"]["annotations"]
     said = {name.partition("/")[2]: value for name, value in annotations.items()}
     assert said["proxy-body-size"] == f"{Settings().max_upload_bytes // 2**20}m"
@@ -139,7 +145,7 @@ def test_the_site_is_the_base_until_its_values_are_changed_and_every_value_arriv
     values.write_text(yaml.safe_dump(given | {"data": OTHER}))
     made = "\n---\n".join(
         yaml.safe_dump(resource)
-        for components in (("ingress", "bundle-image"), ("bundle-volume",))
+        for components in (("ingress", "bundle-image"), ("route", "bundle-volume"))
         for at, resource in site(*components).items()
         if at != ("ConfigMap", "values")
     )

@@ -38,10 +38,10 @@ def test_the_cuda_image_adds_cuda_and_leaves_out_the_engine_for_cpus():
 def resolved(python: str, platform: str, *groups: str) -> dict[str, str]:
     """Versions of the wheels that an installation would take. Skips where no package index can be reached."""
     command = [
-        *(sys.executable, "-m", "uv", "pip", "compile", "pyproject.toml", "--constraint", "constraints.txt", "--quiet"),
+        *(sys.executable, "-m", "uv", "pip", "compile", "--constraint", "constraints.txt", "--quiet"),
         *("--python-version", python, "--python-platform", platform, "--only-binary", ":all:"),
         *("--no-python-downloads", "--no-header", "--no-annotate"),
-        *(part for group in groups for part in ("--group", group)),
+        *(part for group in groups for part in ("--group", f"pyproject.toml:{group}")),
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **OLDEST_MACOS})
     if done.returncode and UNREACHABLE.search(done.stderr):

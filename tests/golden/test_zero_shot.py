@@ -86,3 +86,22 @@ def test_a_bundle_answers_with_the_numbers_of_transformers(tmp_path, serve, enco
             receipt = client.get(result["attention"], params=params).json()["receipt"]
             assert receipt["logit"] == pytest.approx(float(logits[place]), abs=1e-4)
             assert abs(receipt["rounding"]) < 1e-4 * max(map(abs, receipt.values()))
+
+
+@each_case
+def test_labels_that_come_with_a_request_have_the_scores_of_transformers(case, text_bundle, serve, encode):
+    """From a text's letters on, by the tower and the tokeniser of the bundle; and evidence, with the bias of SigLIP."""
+    expected = np.load(case / "expected.npz")
+    manifest = load_bundle(text_bundle(case)).manifest
+    with serve(bundle=text_bundle(case), max_batch=1) as client:
+        query = {"labels": ",".join(LABELS)}
+        answer = client.post("/classify", params=query, content=encode(Image.fromarray(expected["picture"])))
+        (result,) = answer.json()["results"]
+        score_of = {prediction["label"]: prediction["score"] for prediction in result["predictions"]}
+        assert [score_of[label] for label in LABELS] == pytest.approx(expected["scores"].tolist(), abs=1e-5)
+        for place, label in enumerate(LABELS):
+            params = {"method": "evidence", "label": label, "format": "json"}
+            receipt = client.get(result["attention"], params=params).json()["receipt"]
+            assert receipt["logit"] == pytest.approx(float(expected["beside_texts"][place]), abs=1e-4)
+            assert abs(receipt["rounding"]) < 1e-4 * max(map(abs, receipt.values()))
+    assert manifest.text.parity <= 1e-5

@@ -54,7 +54,7 @@ def test_the_library_returns_the_services_answers(guarded_url):
         assert result.predictions[0].label == "star"
         assert (len(result.predictions), result.image.format, result.image.file) == (2, "JPEG", "star.jpg")
         assert client.classify(PICTURE.read_bytes(), attention=False).id is None
-        assert client.attention(result.id).startswith(b"\x89PNG")
+        assert client.attention(result.id, format="png").startswith(b"\x89PNG")
         assert json.loads(client.attention(result.id, format="json", method="rollout"))["method"] == "rollout"
         embedding = client.embed(PICTURE).embedding
         (towards,) = client.evidence(result.id, [embedding]).results
@@ -81,7 +81,7 @@ def test_every_image_gets_its_labels_and_a_bad_file_is_listed(guarded_url, image
             expected = client.classify(row["image"], attention=False).predictions[0]
             assert (row["label"], float(row["score"])) == (expected.label, pytest.approx(expected.score, abs=1e-5))
             drawn = tmp_path / "maps" / f"{Path(row['image']).relative_to(images)}.png"
-            assert drawn.read_bytes() == client.attention(row["id"], method="positive_evidence")
+            assert drawn.read_bytes() == client.attention(row["id"], method="positive_evidence", format="png")
             with Image.open(drawn) as image:
                 assert image.size == (60, 40)
 
@@ -93,6 +93,33 @@ def test_standard_output_and_standard_input(guarded_url, images):
     done = call(guarded_url, "-", "--key", KEY, input=b"\n".join(names))
     assert done.returncode == 0, done.stderr
     assert {line.partition(b",")[0] for line in done.stdout.splitlines()[1:]} == {*names}
+
+
+def test_a_notebook_sends_what_it_has_in_memory_and_gets_arrays(guarded_url):
+    with Client(guarded_url, key=KEY) as client, Image.open(PICTURE) as picture:
+        pixels = np.asarray(picture.convert("RGB"))
+        results = client.classify_all([picture, pixels, PICTURE, *[pixels] * 15], attention=True).results
+        assert len(results) == 18
+        assert {result.predictions[0].label for result in results} == {"star"}
+        found = client.attention(results[1].id, method="evidence")
+        assert found.values.sum() == pytest.approx(found.facts["sum"], abs=1e-4)
+        assert found.receipt["patches"] == pytest.approx(found.values.sum(), abs=1e-4)
+        assert found.overlay(colorbar=False).size == picture.size
+        assert found.crop_box == (0, 0, *picture.size)
+        assert found._repr_png_().startswith(b"\x89PNG")
+        unkept = client.attention(pixels, method="evidence")
+        assert np.allclose(unkept.values, found.values, atol=1e-5)
+        assert unkept.overlay(colorbar=False).size == picture.size
+        layers, heads = client.walls(results[1].id).shape[:2]
+        assert np.array(client.report(results[1].id).heads.entropy).shape == (layers, heads)
+        assert client.wall(results[1].id).height > layers
+        assert (
+            client.tokens(results[1].id).shape
+            == client.patches(picture).shape
+            == (*found.values.shape, len(client.embed(pixels).embedding))
+        )
+        assert client.judged() is None
+        assert {"id", "predictions", "image"} <= {*dir(results[0])}
 
 
 def test_the_client_waits_for_a_killed_server(tmp_path, monkeypatch):

@@ -60,4 +60,4 @@ def test_without_the_sdk_the_log_names_the_group_that_has_it(serve, monkeypatch,
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
     with serve() as client:
         assert client.get("/readyz").status_code == 200
-    assert "no traces are sent: OTEL_EXPORTER_OTLP_ENDPOINT needs the group otel" in caplog.text
+    assert "no traces are sent: OTEL_EXPORTER_OTLP_ENDPOINT needs the extra otel" in caplog.text

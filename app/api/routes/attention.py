@@ -13,6 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from app.api.description import image_request
 from app.api.image_request import ImageRequest
 from app.api.parameters import ChoiceQuery
+from app.api.phrases import PhraseParameters, evidence_for, is_of_phrase
 from app.api.render import Format, draw_unless_known, drawn, npy, preferred_format, representations
 from app.api.results import MapsId, ModelName
 from app.api.route import CheckedRouter
@@ -25,11 +26,12 @@ from app.errors import InvalidParameter, ServiceError
 from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.images.upload import Upload
-from app.inference.engine import MOST_LIKELY_CLASS, Asked
+from app.inference.engine import MOST_LIKELY_CLASS, NOTHING_ASKED, Asked
 from app.inference.scoring import TOP_K, Prediction
 from app.maps.attention_map import AttentionMap, Chosen, Comparison, Receipt
 from app.maps.choice import Choice, check_choice, choose, classes_for
 from app.maps.direction import MEAN, NOTHING, asked_for, similarity
+from app.maps.record import KeptImage
 
 OF_SCALE = "Which numbers get the first and the last colour"
 OF_FORMAT = "Overrides the Accept header"
@@ -60,14 +62,14 @@ class AttentionResponse(Chosen):
     crop_box: tuple[float, float, float, float]  # left, top, right, bottom of what the network saw, in its pixels
 
 
-class MapParameters(Choice, Style):
+class MapParameters(Choice, Style, PhraseParameters):
     """Which map, and how it looks."""
 
     scale: Annotated[Scale, Field(description=OF_SCALE)] = "robust"
     format: Annotated[Format | None, Field(description=OF_FORMAT)] = None
 
 
-PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, "scale", "format"])
+PARAMETERS = ", ".join([*Choice.model_fields, *Style.model_fields, *PhraseParameters.model_fields, "scale", "format"])
 
 FORMATS: tuple[Format, ...] = ("png", "json", "npy")
 ANSWERS = problems(404, 409, 422) | representations(*FORMATS)
@@ -87,6 +89,7 @@ async def attention(
     request: Request,
     choice: ChoiceQuery,
     style: Annotated[Style, Query()],
+    phrases: Annotated[PhraseParameters, Query()],
     id: str | None = None,
     scale: Annotated[Scale, Query(description=OF_SCALE)] = "robust",
     format: Annotated[Format | None, Query(description=OF_FORMAT)] = None,
@@ -101,7 +104,8 @@ async def attention(
         return JSONResponse({"how": f"{how}{maps}/wall for all heads.", "parameters": parameters})
     manifest = services.bundle.manifest
     kept = await services.kept(id, request)
-    check_choice(choice, manifest)
+    of_phrase = is_of_phrase(choice, phrases, manifest)
+    check_choice(choice, manifest, of_phrase=of_phrase)
     choice = settled(choice, manifest)
     beside = await others(choice, services, request)
 
@@ -110,11 +114,15 @@ async def attention(
             direction = await direction_to(choice, beside, services, request)
             (asked,) = asked_for(direction, manifest)
             shown = similarity(await services.explained(id, kept, asked, request), manifest, choice, direction)
+        elif of_phrase:
+            maps = await services.maps(id, kept, request)
+            explain = partial(services.explained, id, kept, request=request)
+            shown, _ = await evidence_for(choice, phrases, services, request, maps.embedding, explain)
         else:
             shown = await services.map(id, kept, request, choice)
         return _renderer(kind, shown, kept.image, style, scale, {"id": id, "model": services.model_name})
 
-    recipe = (id, services.bundle.digest, choice, style, scale)
+    recipe = (id, services.bundle.digest, choice, phrases, style, scale)
     return await draw_unless_known(
         request, services.drawings, recipe=recipe, formats=FORMATS, render=render, format=format
     )
@@ -136,18 +144,27 @@ async def attention_of_body(request: Request) -> Response:
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(MapParameters, max_images=3)
     parameters = _of_images(parameters, images)
-    check_choice(parameters, manifest)
+    of_phrase = is_of_phrase(parameters, parameters, manifest)
+    check_choice(parameters, manifest, of_phrase=of_phrase)
     parameters = settled(parameters, manifest)
     if len(images) > 1:
         beside = [_usable(one) for one in await brought.run(images[1:], attention=False, success="embedded")]
         direction = direction_of(parameters, [one.embedding for one in beside], manifest)
         (asked,) = asked_for(direction, manifest)
+    elif of_phrase:
+        asked = NOTHING_ASKED
     else:
         likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
         asked = Asked(classes_for(parameters, scoring.labels, likely))
     explain = None if parameters.method == "measured" else asked
     (outcome,) = map(_usable, await brought.run(images[:1], attention=False, explain=explain, success="explained"))
-    if outcome.maps is None:
+    compare = None
+    if of_phrase and outcome.maps:
+        kept = KeptImage(image=outcome.image, classes=())
+        explain_again = partial(services.explain, kept, request=request)
+        embedding = outcome.maps.embedding
+        shown, compare = await evidence_for(parameters, parameters, services, request, embedding, explain_again)
+    elif outcome.maps is None:
         top = int(outcome.logits.argmax())
         shown = await services.measured(outcome.image, parameters, top, request)
     elif len(images) > 1:
@@ -156,7 +173,9 @@ async def attention_of_body(request: Request) -> Response:
         shown = choose(outcome.maps, manifest, parameters)
     kind = parameters.format or preferred_format(request.headers.getlist("accept"), among=FORMATS)
     about: dict[str, Any] = {"model": services.model_name}
-    if scoring.labels:
+    if compare:
+        about["predictions"] = compare.scoring.rank(compare.logits(outcome.embedding), top_k=None)
+    elif scoring.labels:
         about["predictions"] = scoring.rank(outcome.logits, top_k=TOP_K)
     draw_map = _renderer(kind, shown, outcome.image, parameters, parameters.scale, about)
     return await drawn(request, services.drawings, draw_map, kind)

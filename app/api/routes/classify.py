@@ -8,6 +8,8 @@ from pydantic import BaseModel, Field
 
 from app.api.description import image_request
 from app.api.image_request import Attention, ImageRequest
+from app.api.parameters import refused
+from app.api.phrases import PhraseParameters, among, check_classes
 from app.api.results import (
     FailedResult,
     Familiar,
@@ -22,15 +24,14 @@ from app.api.results import (
 from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.classifier import Processed
-from app.errors import NoClasses
 from app.http.problems import problems
 from app.inference.scoring import TOP_K, Prediction
 
 
-class ClassifyParameters(Familiar):
+class ClassifyParameters(Familiar, PhraseParameters):
     top_k: Annotated[
         int | None,
-        Field(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold`"),
+        Field(ge=1, description=f"Largest number of labels; {TOP_K} by default, or all with `threshold` or `labels`"),
     ] = None
     threshold: Annotated[
         float | None,
@@ -69,24 +70,28 @@ async def classify(request: Request) -> ClassifyResponse:
     too.
     """
     services = services_of(request)
-    if not services.bundle.manifest.labels:
-        raise NoClasses
     brought = ImageRequest(request, services)
     images, parameters = await brought.read(ClassifyParameters, max_images=services.settings.max_images_per_request)
+    if parameters.prompt and not parameters.labels:
+        raise refused("prompt", "prompt needs labels.")
+    check_classes(services.bundle.manifest, parameters.labels)
+    compare = await among(parameters.labels, parameters.prompt, services, request) if parameters.labels else None
+    scoring = compare.scoring if compare else services.scoring
     outcomes = await brought.run(images, attention=parameters.attention, familiar=parameters, success="classified")
     top_k, threshold = parameters.top_k, parameters.threshold
     if threshold is None:
-        top_k, threshold = top_k or TOP_K, 0.0
+        top_k, threshold = top_k or (len(scoring.labels) if compare else TOP_K), 0.0
 
     def result(image: Processed, info: ImageInfo) -> Result:
+        logits = compare.logits(image.embedding) if compare else image.logits
         return Result(
             id=image.id,
-            predictions=services.scoring.rank(image.logits, top_k=top_k, threshold=threshold),
+            predictions=scoring.rank(logits, top_k=top_k, threshold=threshold),
             familiarity=image.familiarity,
             attention=services.attention_path(image.id),
             image=info,
         )
 
-    labels = len(images) * (top_k or len(services.scoring.labels))
+    labels = len(images) * (top_k or len(scoring.labels))
     found = await aside_if_many(partial(results, images, outcomes, result), labels=labels)
     return ClassifyResponse(model=services.model_name, results=found)

@@ -1,5 +1,6 @@
-"""POST /embed: images in, the vectors that the head reads out, or the tokens from which they are pooled."""
+"""POST /embed: images in, the vectors that the head reads out, or the tokens from which they are pooled. Or texts."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field
 from app.api.description import image_request
 from app.api.image_request import Attention, ImageRequest
 from app.api.parameters import refused
+from app.api.phrases import MOST_TEXTS, OneOrMore, embedded
 from app.api.render import MEDIA_TYPES, npy, preferred_format
 from app.api.results import (
     FailedResult,
@@ -23,10 +25,11 @@ from app.api.results import (
     results,
 )
 from app.api.route import CheckedRouter
-from app.api.services import services_of
+from app.api.services import Services, services_of
 from app.api.tokens import DtypeField, LayerField, answered, as_dtype, check_accepted
 from app.bundle import Manifest
 from app.classifier import Processed
+from app.errors import MalformedRequest
 from app.http.problems import problems
 from app.inference.tokens import Which, array_for
 
@@ -40,6 +43,10 @@ class EmbedParameters(Familiar):
     ] = None
     layer: LayerField = None
     dtype: DtypeField = "float32"
+    text: Annotated[
+        OneOrMore | None,
+        Field(description=f"In place of images: a text, or a list in JSON of at most {MOST_TEXTS}"),
+    ] = None
 
     def array(self, manifest: Manifest) -> str | None:
         """The array of tokens that is asked for, if any. Raises InvalidParameter for what does not fit together."""
@@ -62,9 +69,14 @@ class Embedded(BaseModel):
     image: ImageInfo
 
 
+class EmbeddedText(BaseModel):
+    text: str
+    embedding: list[float] = Field(description="of length 1")
+
+
 class EmbedResponse(BaseModel):
     model: ModelName
-    results: list[Embedded | FailedResult]
+    results: Sequence[Embedded | EmbeddedText | FailedResult]
 
 
 router = CheckedRouter(tags=["images"])
@@ -83,11 +95,18 @@ async def embed(request: Request) -> Any:
 
     With `Accept: application/x-npy` the answer is one array (images, features). With `tokens` it is always one:
     (images, rows, columns, features) of the patches, or (images, tokens, features) of all. If one image fails, it is a
-    problem.
+    problem. `text` in place of images gives the vectors of texts, where the bundle has a text tower.
     """
     services = services_of(request)
     brought = ImageRequest(request, services)
-    images, parameters = await brought.read(EmbedParameters, max_images=services.settings.max_images_per_request)
+    most = services.settings.max_images_per_request
+    images, parameters = await brought.read(EmbedParameters, max_images=most, instead="text")
+    if parameters.text is not None:
+        if images:
+            raise MalformedRequest("Send images or text, and not both.")
+        if parameters.tokens or parameters.attention is not False:
+            raise refused("text", "text has an embedding alone: no tokens, and no maps.")
+        return await _of_texts(parameters, services, request)
     manifest = services.bundle.manifest
     array = parameters.array(manifest)
     if array:
@@ -115,6 +134,16 @@ async def embed(request: Request) -> Any:
         )
 
     return EmbedResponse(model=services.model_name, results=results(images, outcomes, result))
+
+
+async def _of_texts(parameters: EmbedParameters, services: Services, request: Request) -> Response | EmbedResponse:
+    vectors = await embedded(parameters.text or (), services, request)
+    if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
+        return Response(npy(as_dtype(vectors, parameters.dtype)), media_type=MEDIA_TYPES["npy"])
+    pairs = zip(parameters.text or (), vectors.tolist(), strict=True)
+    return EmbedResponse(
+        model=services.model_name, results=[EmbeddedText(text=text, embedding=vector) for text, vector in pairs]
+    )
 
 
 def _embedding(image: Processed, *, normalize: bool) -> npt.NDArray[np.float32]:

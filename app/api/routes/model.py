@@ -9,7 +9,17 @@ from pydantic import BaseModel, Field
 from app.api.render import Format, draw_unless_known, representations
 from app.api.route import CheckedRouter
 from app.api.services import services_of
-from app.bundle import PICTURE_FORMATS, Graph, HeldOut, KnownAnswer, Manifest, PictureFormat, Precision, picture_file
+from app.bundle import (
+    PICTURE_FORMATS,
+    Graph,
+    HeldOut,
+    KnownAnswer,
+    KnownText,
+    Manifest,
+    PictureFormat,
+    Precision,
+    picture_file,
+)
 from app.errors import UnknownPicture
 from app.http.problems import problems
 from app.inference.model import BatchLatency
@@ -17,9 +27,10 @@ from app.maps.judgement import Judgement
 
 
 class PublicManifest(Manifest):
-    """The manifest without the numbers of the known answer, of the held-out images and of the mean."""
+    """The manifest without the numbers of the known answers, of the held-out images and of the mean."""
 
     known_answer: KnownAnswer = Field(exclude=True)
+    known_text: KnownText | None = Field(exclude=True)
     held_out: HeldOut | None = Field(exclude=True)
     mean: tuple[float, ...] = Field(exclude=True)
 

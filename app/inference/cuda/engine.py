@@ -168,7 +168,7 @@ def _load_libraries() -> None:
     # With a path it is tried again without one.
     missing = ", ".join(re.findall(r"^Failed to load ([^/\s]+):", said.getvalue(), re.MULTILINE))
     if missing:
-        installed = "`make serve DEVICE=cuda` installs the libraries of CUDA"
+        installed = "the extra cuda, or `make serve DEVICE=cuda`, installs the libraries of CUDA"
         raise DeviceError(f"{UNUSABLE}: {missing} cannot be loaded; {installed}")
 
 

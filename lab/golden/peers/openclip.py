@@ -12,6 +12,7 @@ from lab.golden.peers.huggingface import randomise
 
 VISION = {"image_size": 20, "layers": 2, "width": 24, "head_width": 8, "patch_size": 4, "mlp_ratio": 1.5}
 TEXT = {"context_length": 8, "vocab_size": 32, "width": 16, "heads": 2, "layers": 1}
+TEXT_IDS = ((3, 9, 4, 31, 0, 0, 0, 0), (1, 2, 3, 4, 5, 6, 7, 31), (8, 31, 0, 0, 0, 0, 0, 0))  # 31 ends a text
 PATCHES = {"no_ln_pre": True, "pool_type": "avg", "final_ln_after_pool": True, "ls_init_value": 0.1}
 
 
@@ -37,4 +38,12 @@ def write(case: Path, model_cfg: dict, preprocess_cfg: dict) -> None:
     pixels = transform(Image.fromarray(picture))
     with torch.inference_mode():
         embedding = model.encode_image(pixels[None])[0]
-    np.savez_compressed(case / "expected.npz", picture=picture, pixels=pixels.numpy(), embedding=embedding.numpy())
+        texts = model.encode_text(torch.tensor(TEXT_IDS), normalize=True)
+    np.savez_compressed(
+        case / "expected.npz",
+        picture=picture,
+        pixels=pixels.numpy(),
+        embedding=embedding.numpy(),
+        text_ids=np.array(TEXT_IDS),
+        texts=texts.numpy(),
+    )

@@ -99,8 +99,11 @@ def test_a_name_that_no_file_can_have_is_refused_and_quoted(bundle, name):
     [
         ("nowhere", r"nowhere does not exist \((VIT_)?BUNDLE\)$"),
         ("app/api", r"app/api is not a bundle: it has no manifest\.json\."),
-        ("model/demo", r"a checkpoint, not a bundle\. .*: make export CHECKPOINT=model/demo OUT=bundles/demo$"),
-        ("model/demo/shapes.safetensors", r"CHECKPOINT=model/demo/shapes\.safetensors OUT=bundles/shapes$"),
+        (
+            "model/demo",
+            r"a checkpoint, not a bundle\. .*: vit-serve export --checkpoint model/demo --out bundles/demo$",
+        ),
+        ("model/demo/shapes.safetensors", r"--checkpoint model/demo/shapes\.safetensors --out bundles/shapes$"),
     ],
 )
 def test_what_is_no_bundle_is_refused_with_what_to_do(path, said):

@@ -3,12 +3,14 @@
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 from unittest.mock import Mock
 
 import pytest
 
 from app import machine
+from app.errors import CannotStart
 
 MEMORY = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
@@ -105,3 +107,20 @@ def test_gpus_are_counted_and_a_driver_that_does_not_work_has_none(monkeypatch, 
     driver = SimpleNamespace(cuInit=lambda flags: of_init, cuDeviceGetCount=counted)
     monkeypatch.setattr(machine.ctypes, "CDLL", lambda name: driver)
     assert machine.count_gpus() == count
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ("flags\t\t: fpu lm cx16 lahf_lm sse3", "lacks popcnt, sse4_1, sse4_2, ssse3: x86-64-v2 is needed"),
+        ("flags\t\t: lm cx16 lahf_lm popcnt sse4_1 sse4_2 ssse3", None),
+        ("Features\t: fp asimd", None),
+        ("", None),
+    ],
+    ids=["qemu64", "Westmere", "arm64", "not told"],
+)
+def test_a_processor_that_libraries_would_end_on_is_named(monkeypatch, tmp_path, flags, says):
+    (tmp_path / "cpuinfo").write_text(f"processor\t: 0\n{flags}\n")
+    monkeypatch.setattr(machine, "PROCESSOR", tmp_path / "cpuinfo")
+    with pytest.raises(CannotStart, match=says) if says else nullcontext():
+        machine.check_processor()

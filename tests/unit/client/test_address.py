@@ -9,7 +9,7 @@ from vit_serve_client.options import parser
 
 @pytest.mark.parametrize("host", ["localhost:8000", "localhost", "127.0.0.1:8000/birds", "[::1]:8000", "vit.localhost"])
 def test_an_address_of_this_machine_may_begin_with_its_host(host):
-    assert whole(host) == f"http://{host}" == parser().parse_args([host, "a.png"]).server
+    assert whole(host) == f"http://{host}" == parser("vit-serve-client").parse_args([host, "a.png"]).server
     with Client(host) as client:
         assert client.proxy is None
 

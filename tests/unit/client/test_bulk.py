@@ -298,7 +298,7 @@ def test_a_result_of_another_form_is_not_taken(service, images, result, capsys):
 def test_an_id_is_one_part_of_a_path(service):
     service.answers["/attention/../x?\n\ud800".replace("\ud800", "?")] = 200, {"Content-Type": "image/png"}, b"drawn"
     with Client(service.url) as client:
-        assert client.attention("../x?\n\ud800") == b"drawn"
+        assert client.attention("../x?\n\ud800", format="png") == b"drawn"
 
 
 def test_a_file_is_sent_whatever_its_name(service, tmp_path):
@@ -497,6 +497,14 @@ def test_a_model_without_labels_gives_embeddings_and_rows_without_labels(service
         assert {path.name for path in folder.rglob("*.npy")} == {f"{name}.npy" for name in named(images)}
     assert {path for path, _, _ in service.asked} == {"/model", "/embed"}
     assert sum(len(sent) for _, sent, _ in service.asked) == len(named(images))
+
+
+def test_a_model_without_labels_names_among_those_that_are_given(service, images):
+    service.model["manifest"]["labels"] = []
+    service.answers["/model"] = as_json(service.model)
+    assert run(service, images, "--labels", "a red hat,a dog", "--prompt", "a {}")[0] == 0
+    sent = [query for path, query in service.ways if path == "/classify"]
+    assert {(query["labels"], query["prompt"]) for query in sent} == {("a red hat,a dog", "a {}")}
 
 
 def test_an_interrupted_run_says_what_is_done_and_waits_for_no_answer(service, images, capsys, monkeypatch):

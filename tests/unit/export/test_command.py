@@ -61,7 +61,7 @@ def test_export_writes_a_bundle_and_says_how_exact_it_is(checkpoint, tmp_path, c
     assert "fp16 gives the same label as fp32 on 100.0% of 96 images." in message
     assert "\nby hand  image_size=32,48\nstated   " in message
     assert manifest.facts["image_size"] == Fact(value=[32, 48], source="by hand", where="set by hand")
-    assert message.endswith(f"\nNext: make serve BUNDLE={out}\n")
+    assert message.endswith(f"\nNext: vit-serve serve --bundle {out}\n")
 
 
 def test_export_says_where_the_labels_came_from_and_last_what_is_slow(tmp_path, capsys, monkeypatch, already_traced):

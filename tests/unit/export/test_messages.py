@@ -15,6 +15,7 @@ from model.checkpoints.describe import table
         ("--out x.pth: the name must end in .safetensors", "OUT=x.pth: the name must end in .safetensors"),
         ("such as --set mean=0,0,0 --set heads=1", 'such as OPTIONS="--set mean=0,0,0 --set heads=1"'),
         ("photos/a--b c.jpg is skipped", "photos/a--b c.jpg is skipped"),
+        ("vit-serve export --out a && vit-serve serve --bundle 'a b'", "make export OUT=a && make serve BUNDLE='a b'"),
         ("--strict: images, named above: 1", 'OPTIONS="--strict": images, named above: 1'),
     ],
 )

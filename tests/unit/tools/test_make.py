@@ -72,6 +72,13 @@ def test_what_is_known_runs(given, environment, run):
     assert run in done.stdout
 
 
+@pytest.mark.skipif(Path("/proc/driver/nvidia/version").exists(), reason="this machine has a driver")
+def test_nothing_for_a_gpu_is_fetched_without_a_driver(tmp_path):
+    done = made("serve", "DEVICE=cuda", f"VENV={tmp_path}")
+    assert "there is no NVIDIA driver here, so 2.9 GB for a GPU are not installed" in done.stderr
+    assert "pip install" not in done.stdout
+
+
 def test_nothing_of_a_value_or_a_name_is_run(tmp_path):
     made("serve", f"A$(touch {tmp_path}/a)`touch {tmp_path}/b`;touch {tmp_path}/c=1", f"BUNDLE=';touch {tmp_path}/d")
     assert list(tmp_path.iterdir()) == []
@@ -95,7 +102,7 @@ def test_every_variable_that_a_recipe_uses_is_in_the_help_of_its_target():
 
 @pytest.mark.parametrize("target", ["export", "fit"])
 def test_make_passes_its_variables_and_other_options(target):
-    names = [name for name in VARIABLES if name not in (*OF_FIT, *OF_JUDGE)]
+    names = [name for name in VARIABLES if name not in (*OF_FIT, *OF_JUDGE, "bundle")]
     if target == "fit":
         names = ["out", "image-size", *OF_FIT]
     given = {name.upper().replace("-", "_"): f"{name}-given" for name in names}

@@ -81,7 +81,7 @@ def test_the_page_needs_nothing_else_and_has_words_for_figures_and_names_for_the
     page = (report.folder / "index.html").read_text()
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert page.count("<svg") == 2
-    assert f"make export CHECKPOINT={tmp_path}/mine.safetensors OUT=bundles/mine &amp;&amp; make serve" in page
+    assert f"vit-serve export --checkpoint {tmp_path}/mine.safetensors --out bundles/mine &amp;&amp; vit-serve" in page
     assert "<td>read</td><td>cls_mean</td>" in page
     figures = report.checkpoint.figures.keys()
     assert figures <= FIGURES.keys()

@@ -36,7 +36,7 @@ def test_pytorch_files(tmp_path, legacy, around):
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("manifest.json", b"", "is a bundle, so it is exported already: make serve BUNDLE="),
+        ("manifest.json", b"", "is a bundle, so it is exported already: vit-serve serve --bundle "),
         ("x.pth", {"epoch": 3}, "no state dict; it has epoch"),
     ],
 )

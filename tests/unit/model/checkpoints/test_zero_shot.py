@@ -57,5 +57,5 @@ def test_a_model_without_a_text_tower_reads_no_prompts(labels, case):
 
 def test_without_transformers_the_refusal_says_how_to_install_it(labels, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(CheckpointError, match="need transformers: python -m pip install --group zero-shot"):
+    with pytest.raises(CheckpointError, match="need transformers, which the extra export has"):
         load_checkpoint(CLIP, labels=labels("cat", "newt"))

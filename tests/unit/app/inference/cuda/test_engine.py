@@ -243,7 +243,7 @@ LACKING = "Failed to load libcudart.so.13: cannot open shared object file"
         (
             {},
             ON_CPU | {"onnxruntime.preload_dlls": lambda: print(LACKING)},  # noqa: T201
-            r"here: libcudart\.so\.13 cannot be loaded; `make serve DEVICE=cuda` installs",
+            r"here: libcudart\.so\.13 cannot be loaded; the extra cuda, or `make serve",
         ),
         ({}, ON_CPU | {"app.inference.cuda.engine.count_gpus": lambda: 0}, "here: the NVIDIA driver is missing"),
         ({}, {"app.inference.cuda.engine.CudaEngine._session": failing}, "StreamCaptureUnsupported"),
