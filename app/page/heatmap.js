@@ -66,6 +66,7 @@ export class Heatmap extends EventTarget {
   /** Show a file that is on its way to the model. */
   async preview(file) {
     this.#previewed = file;
+    this.#stage.ariaBusy = "true";
     const pixels = await pixelsOf(file).catch(() => undefined);
     if (!pixels || this.#previewed !== file) return;
     this.#drawing.cancel();

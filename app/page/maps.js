@@ -39,7 +39,7 @@ function address(path, values, names, extra = {}) {
 
 /** The map as png, json or npy; `numbers`: its JSON, once that is known; `passes`: where fewer are wanted than it takes. */
 export function mapAddress(values, format, numbers, passes) {
-  const names = ["method", ...METHODS[values.method].takes, ...(isOfLabel(values.method) ? ["prompt"] : []), ...(format === "png" ? STYLE : [])];
+  const names = ["method", ...METHODS[values.method].takes, ...(isOfLabel(values.method) && takes(values.method, "layer") ? ["prompt"] : []), ...(format === "png" ? STYLE : [])];
   return address("", values, names, { scale: scaleOf(values, numbers), format, ...(passes && { passes }) });
 }
 
