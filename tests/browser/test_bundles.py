@@ -35,8 +35,8 @@ def of(name: str) -> pytest.MarkDecorator:
 
 @of("backbone")
 def test_a_backbone_shows_maps_and_no_part_that_needs_labels(looking, visit):
-    assert looking.get_by_role("tab").all_inner_texts() == ["Compare", "Map", "Inside"]
-    assert "32 numbers" in looking.locator("#embedding-said").inner_text()
+    assert looking.get_by_role("tab").all_inner_texts() == ["Compare", "Map", "Inside", "Model"]
+    looking.locator("#embedding-said", has_text="32 numbers").wait_for()
     turn(looking, "Map")
     assert asked(looking)["method"] == "class_token"
     assert looking.locator("#map").is_visible()

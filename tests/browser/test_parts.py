@@ -4,7 +4,7 @@ import pytest
 
 from tests.browser.stage import PHONE, asked, link, served, settle, turn
 
-PANELS = {"Answer": "#answer", "Compare": "#compare", "What if": "#what-if", "Inside": "#inside"}
+PANELS = {"Answer": "#answer", "Compare": "#compare", "What if": "#what-if", "Inside": "#inside", "Model": "#model"}
 
 
 def chosen(page) -> str:
@@ -20,8 +20,8 @@ def test_clicks_and_keys_turn_to_a_tab_and_the_link_keeps_it(looking, visit):
     for name in PANELS:
         turn(looking, name)
         assert chosen(looking) == name
-    looking.get_by_role("tab", name="Inside").focus()
-    for key, name in (("ArrowRight", "Answer"), ("ArrowLeft", "Inside"), ("Home", "Answer"), ("ArrowRight", "Compare")):
+    looking.get_by_role("tab", name="Model").focus()
+    for key, name in (("ArrowRight", "Answer"), ("ArrowLeft", "Model"), ("Home", "Answer"), ("ArrowRight", "Compare")):
         looking.keyboard.press(key)
         assert chosen(looking) == name
         assert looking.evaluate("document.activeElement.innerText") == name
