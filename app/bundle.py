@@ -246,7 +246,7 @@ class Manifest(Frozen):
     held_out: HeldOut | None = None  # of these
     text: TextFacts | None = None  # None without a text tower
     known_text: KnownText | None = None  # of it
-    mean: tuple[FiniteFloat, ...] = ()  # embedding of images that were given at export; empty where none were
+    mean: tuple[FiniteFloat, ...] = ()  # embedding of the images that the bundle knows; empty without any
     known_answer: KnownAnswer
     facts: dict[str, Fact] = {}  # by name, guesses first; none in bundles of before
     overrides: dict[str, str] = {}  # facts that a person has set, in place of what the checkpoint says

@@ -45,16 +45,12 @@ class Wanted:
     """What a request wants of each of its images, and until when."""
 
     keep: bool
+    drawn: bool  # maps may be drawn on it
     explain: Asked | None  # make the maps too, with evidence for this
     tokens: str | None  # the array of tokens that it gets
     least_familiarity: float  # below it an image has gone wrong
     deadline: float  # seconds of time.monotonic
     stages: Stages
-
-    @property
-    def drawn(self) -> bool:
-        """Whether maps may be drawn on the image."""
-        return self.keep or self.explain is not None
 
     @property
     def graph(self) -> Graph:

@@ -7,7 +7,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import onnx
 import onnxruntime
 
@@ -35,13 +34,12 @@ from app.bundle import (
 from app.inference.engine import Engine, directions_of
 from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
-from app.inference.scoring import digits
 from app.machine import allowed_cores
 from export.agreement import Answers, agreement, answers, chance, of_both
 from export.calibration import Uncalibrated, calibration, is_far
 from export.combine import combine
 from export.embeddings import likeness
-from export.familiarity import brought, described, held_out, of_folder
+from export.familiarity import brought, described, held_out, mean_embedding, of_folder
 from export.graphs import ExplainGraph
 from export.image_spec import image_spec
 from export.images import Images, drawn_images
@@ -131,6 +129,7 @@ def _fill(
         with working("drawing images"):
             images = drawn_images(image_spec(checkpoint.preprocessing), labels=checkpoint.labels)
     model = model_for(checkpoint, precision, None if images is None else images.ranges)
+    of_checkpoint = checkpoint.known
     known = brought(checkpoint, precision, given=given is not None)
     source: Source = "fit" if known else "folder"
     learning = given is not None and known is None
@@ -174,7 +173,7 @@ def _fill(
         calibration=calibrated.model_dump() if calibrated else None,
         familiarity=described(known, source) if known else None,
         held_out=held_out(known) if known else None,
-        mean=tuple(map(digits, both.lean["embedding"].mean(0, dtype=np.float64))) if both and given else (),
+        mean=mean_embedding(of_checkpoint, both if given else None, width=checkpoint.config.embedding),
         known_answer=answer,
         text=text,
         known_text=known_text,

@@ -10,6 +10,7 @@ from torch import Tensor
 from app import bundle
 from app.bundle import Precision
 from app.inference.engine import Engine
+from app.inference.scoring import digits
 from export.agreement import BATCH, Both
 from export.images import Images
 from export.messages import warn
@@ -86,6 +87,17 @@ def described(known: KnownImages, source: bundle.Source) -> bundle.Familiarity:
 def held_out(known: KnownImages) -> bundle.HeldOut:
     offsets = dict(zip(known.labels.tolist(), known.offsets.tolist(), strict=True))
     return bundle.HeldOut(unlike=tuple(known.held_out.tolist()), offsets=offsets)
+
+
+def mean_embedding(known: KnownImages | None, given: Both | None, *, width: int) -> tuple[float, ...]:
+    """Of the images that were `given`, else of those that the checkpoint brought, in its first features; else empty."""
+    if given:
+        mean = given.lean["embedding"].mean(0, dtype=np.float64)
+    elif known and not known.changed_by:
+        mean = known.unlike.mean[:width].double().numpy()
+    else:
+        return ()
+    return tuple(map(digits, mean))
 
 
 def _say(reason: str) -> None:

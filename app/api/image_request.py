@@ -112,6 +112,7 @@ class ImageRequest:
         images: Sequence[Image],
         *,
         attention: Attention,
+        drawn: bool = False,
         explain: Asked | None = None,
         tokens: str | None = None,
         familiar: Familiar = BY_SETTINGS,
@@ -119,14 +120,15 @@ class ImageRequest:
     ) -> list[Outcome]:
         """Run the model on the images, in order.
 
-        `attention` is the parameter of that name. With `explain` the maps are made too, with evidence for what it asks,
-        and with `tokens` each image has this array of them. `familiar` says which images are refused, and `success`
-        counts the images that succeed in the metrics. Raises InvalidParameter if no image can be refused, and what
-        admission raises.
+        `attention` is the parameter of that name; maps can be drawn on images that are kept, or `drawn`. With `explain`
+        the maps are made too, with evidence for what it asks, and with `tokens` each image has this array of them.
+        `familiar` says which images are refused, and `success` counts the images that succeed in the metrics. Raises
+        InvalidParameter if no image can be refused, and what admission raises.
         """
         services, state = self.services, RequestState.of(self.request.scope)
         wanted = Wanted(
             keep=attention is not False,
+            drawn=drawn or attention is not False,
             explain=NOTHING_ASKED if attention == "now" else explain,
             tokens=tokens,
             least_familiarity=familiar.least(services.settings, services.bundle.manifest),

@@ -22,7 +22,7 @@ def settled(choice: C, manifest: Manifest) -> C:
         return choice
     check_directions(manifest)
     if choice.against == MEAN and not manifest.mean:
-        raise InvalidParameter("The bundle has no mean of images: export it with --pictures, or name another against.")
+        raise InvalidParameter("The bundle knows no images, so it has no mean of them: name another against.")
     default = MEAN if manifest.mean else NOTHING
     return choice.model_copy(update={"against": choice.against or default})
 

@@ -6,7 +6,7 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import cost, decode, engines, event_loop, memory, protocols, serving
+from lab.benchmarks import beside, cost, decode, engines, event_loop, memory, phrases, protocols, serving, tokens
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import chance_of_verify, what_if
@@ -21,8 +21,11 @@ BENCHMARKS = {
     "decode": decode.measure,
     "protocols": protocols.measure,
     "event_loop": event_loop.measure,
+    "tokens": tokens.measure,
+    "beside": beside.measure,
     "cost": cost.measure,
     "memory": memory.measure,
+    "phrases": phrases.measure,
     "chance": chance.measure,
     "maps": maps.measure,
     "what_if": what_if.measure,

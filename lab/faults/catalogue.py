@@ -138,6 +138,22 @@ FAULTS = {
     "maps-of-another": Fault(  # The maps of one image are kept under a key that others have too.
         "app/maps/explainer.py", "key = f\"{id}/{'-'.join", "key = f\"{'-'.join"
     ),
+    "heads-last": Fault(  # With the mean of layers, the largest head is one of means over layers.
+        "app/maps/choice.py",
+        """layers, of_head = _one_of(maps.attention.swapaxes(0, 1), head, axis="head")
+    row, of_layer = _one_of(layers, layer, axis="layer")""",
+        """heads, of_layer = _one_of(maps.attention, layer, axis="layer")
+    row, of_head = _one_of(heads, head, axis="head")""",
+    ),
+    "judged-apart": Fault(  # A map that is behind on every image seems not surely behind, as images differ.
+        "export/judge/table.py", "differences.std(", "figures.std("
+    ),
+    "judged-another": Fault(  # The table of maps of another model is believed.
+        "app/maps/judgement.py", "if found.digest != bundle.digest:", "if False:"
+    ),
+    "mean-forgotten": Fault(  # Without PICTURES= a bundle has no mean of the images that its checkpoint knows.
+        "export/familiarity.py", "elif known and not known.changed_by:", "elif False:"
+    ),
     "insertion-order": Fault(  # The curve of insertion runs backwards.
         "app/maps/faithfulness.py", "scores=of_orders[1, ::-1]", "scores=of_orders[1]"
     ),

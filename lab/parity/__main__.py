@@ -33,7 +33,7 @@ def main() -> None:
         rows = list(tqdm(PEERS[name].rows(), desc=name))
         title = "Preprocessing" if name == record.PIPELINES else f"{name} {version(name).partition('+')[0]}"
         sections[name] = record.Section(title=title, rows=rows, processor=processor())
-        far += [f"{row.name} by {row.error:.0e}" for row in rows if not row.error <= row.rounding]
+        far += [f"{row.name} by {row.error:.0e}" for row in rows if row.far]
     del operators
     record.write(sections)
     summary.write(sections)

@@ -6,12 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
+from app.inference.engine import DIRECTION
+from export.graphs import ExplainGraph
+from export.reference import normalised
 from model.checkpoints.checkpoint import Checkpoint
+from tests.support.operators import operators_in_torch
 
 Network = Callable[[Tensor], Tensor]
 Size = tuple[int, int]
+RECEIPT = 1e-5  # of a cosine whose parts cancel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +31,9 @@ class Row:
     largest: float = 0.0  # largest absolute logit
     # Largest difference of a number of a token, relative to the largest, after the final norm and the first block.
     tokens: float | None = None
+    # Difference of what the receipt for another image adds up to from the cosine of the library's own embeddings,
+    # relative to that.
+    receipt: float | None = None
     rounding: float = 3e-6  # relative; a larger error is not of rounding alone
     refused: str = ""  # why it is not loaded; the fields above are then empty
 
@@ -32,6 +41,11 @@ class Row:
     def error(self) -> float:
         """The larger one of logits, relative to the largest, and of tokens."""
         return max(max(self.errors, default=0.0) / (self.largest or 1.0), self.tokens or 0.0)
+
+    @property
+    def far(self) -> bool:
+        """Whether rounding does not explain a difference."""
+        return not (self.error <= self.rounding and (self.receipt or 0.0) <= RECEIPT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +59,10 @@ class Pipeline:
     error: float  # largest absolute difference of a value, in 8-bit steps
     rounding: float = 1e-3  # steps; a larger error is not of rounding alone
     reason: str = ""  # of a difference that is known
+
+    @property
+    def far(self) -> bool:
+        return not self.error <= self.rounding
 
 
 def randomise(model: nn.Module, *, std: float = 0.25) -> nn.Module:
@@ -77,6 +95,38 @@ def of_tokens(checkpoint: Checkpoint, size: Size, theirs: Callable[[Tensor], tup
     layers = model.layers(noise(size)[..., :height, :width])
     pairs = zip((model.norm(layers[-1]), layers[1]), theirs(noise(size)), strict=True)
     return max(((ours - own).abs().max() / own.abs().max()).item() for ours, own in pairs)
+
+
+@torch.inference_mode()
+def of_receipt(checkpoint: Checkpoint, size: Size, theirs: Network) -> float:
+    """`receipt` of a Row, where `theirs` gives the library's own embeddings of two images, (2, F)."""
+    height, width = checkpoint.preprocessing.size
+    pixels = torch.randint(256, (2, *size, 3), dtype=torch.uint8, generator=torch.Generator().manual_seed(1))
+    cosine = F.cosine_similarity(*theirs(normalised(pixels.numpy(), checkpoint)).double(), dim=0)
+    graph = ExplainGraph(checkpoint, "fp32")
+    inputs = graph.example(2) | {"images": pixels[:, :height, :width]}
+    with operators_in_torch():
+        embedding = graph(**inputs)[graph.outputs.index("embedding")]
+        inputs["directions"][0, 0] = F.normalize(embedding[1], dim=0)
+        if "asked" in inputs:
+            inputs["asked"][:, 0] = DIRECTION
+        found = dict(zip(graph.outputs, graph(**inputs), strict=False))
+    parts = (found[name][0, 0].double().sum() for name in ("evidence", "evidence_rest"))
+    return (sum(parts) / embedding[0].double().norm() / cosine - 1).abs().item()
+
+
+def read_by(heads: Sequence[nn.Module], answers: Network) -> Network:
+    """What the heads of a library's network read, in their mean, (B, F)."""
+
+    def embedding(images: Tensor) -> Tensor:
+        read: list[Tensor] = []
+        hooks = [head.register_forward_pre_hook(lambda _, given: read.append(given[0])) for head in heads]
+        answers(images)
+        for hook in hooks:
+            hook.remove()
+        return torch.stack(read).mean(0)
+
+    return embedding
 
 
 def seen(checkpoint: Checkpoint) -> Network:

@@ -1,6 +1,6 @@
 """transformers' plain ViT classifiers on the grids of published checkpoints, but narrow and two blocks deep.
 
-Beside them are models without a classifier, whose outputs are embeddings.
+Beside them are models without a classifier, whose outputs are embeddings, and a trained DINOv2.
 
 Each is saved with the names of version 4 (save_pretrained) and of version 5 (state_dict). ViTHybrid is not here: it
 left transformers with version 5, and lab/golden/peers/huggingface.py builds it again.
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from lab.golden.peers.huggingface import save
-from lab.parity.comparison import Row, difference, of_tokens, randomise, seen
+from lab.parity.comparison import Row, difference, of_receipt, of_tokens, randomise, read_by, seen
+from lab.real.data import make_network
 from model.checkpoints import load_checkpoint
 
 Json = dict[str, Any]
@@ -31,6 +32,7 @@ ABSOLUTE: Json = {**PLAIN, "use_absolute_position_embeddings": True}
 REGISTERS: Json = {**PLAIN, "num_register_tokens": 4}
 SEVEN_B: Json = {**REGISTERS, "use_gated_mlp": True, "hidden_act": "silu", "query_bias": False, "value_bias": False}
 UNBIASED: Json = {**REGISTERS, **dict.fromkeys(("query_bias", "value_bias", "proj_bias", "mlp_bias"), False)}
+HEADS = ("classifier", "cls_classifier", "distillation_classifier")
 CLASS_TOKEN: Json = {"use_mean_pooling": False, "layer_scale_init_value": 0.0, "use_mask_token": True}
 
 
@@ -71,6 +73,7 @@ NETWORKS = (
     Network("Dinov2WithRegisters", ((518, 14),), {**NARROW, "num_register_tokens": 0}, "no registers", always=True),
     Network("ViT", ((224, 16),), PLAIN, "embedding", "Model"),
     Network("ViT", ((224, 16),), PLAIN | {"pooler_act": "linear", "pooler_output_size": 32}, "linear pooler", "Model"),
+    Network("ViTMAE", ((224, 16),), PLAIN, "embedding", "Model"),
     Network("DeiT", ((224, 16),), PLAIN | {"pooler_act": "gelu"}, "GELU pooler", "Model"),
     Network("Dinov2", ((518, 14),), NARROW, "embedding, cropped", "Model", crop=224, always=True),
     Network("CLIP", ((224, 32), (224, 16), (224, 14), (336, 14)), PLAIN, tower=True),
@@ -92,6 +95,8 @@ def rows() -> Iterator[Row]:
             for version in (4, 5):
                 with tempfile.TemporaryDirectory() as folder:
                     yield compare(network, side, patch, version, Path(folder))
+    with tempfile.TemporaryDirectory() as folder:
+        yield trained(Path(folder))
 
 
 def compare(network: Network, side: int, patch: int, version: int, folder: Path) -> Row:
@@ -102,18 +107,38 @@ def compare(network: Network, side: int, patch: int, version: int, folder: Path)
         stated = {"vision_config": stated, "text_config": TEXT, "id2label": stated.pop("id2label")}
     config = getattr(transformers, f"{network.kind}Config")(**stated)
     model = randomise(getattr(transformers, f"{network.kind}{network.model}")(config))
+    if network.kind == "ViTMAE":  # it masks and shuffles patches outside of training too
+        model.embeddings.random_masking = lambda tokens, noise=None: (tokens, None, None)
     save(model, folder, version=version)
     processor(network.crop or side, squash=not network.always).save_pretrained(folder)
+    name = ", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}")))
+    return row(name, model, folder, always=network.always)
 
+
+def trained(folder: Path) -> Row:
+    """The one network that has learned, of its own width and depth."""
+    from transformers import Dinov2Model
+
+    make_network(folder)
+    saved = folder / "network"
+    return row("Dinov2Model 518/14, ViT-S as trained", Dinov2Model.from_pretrained(saved).eval(), saved)
+
+
+def row(name: str, model: Any, folder: Path, *, always: bool = True) -> Row:
+    """Of a model that is saved in `folder`."""
     ours = load_checkpoint(folder)
-    (rows, columns), own = ours.model.config.grid, ours.preprocessing.cropped
+    (rows, columns), own, patch = ours.model.config.grid, ours.preprocessing.cropped, ours.model.config.patch_size
     other = ((rows + 1) * patch, (columns + 3) * patch)
     resized = load_checkpoint(folder, overrides={"image_size": f"{other[0]},{other[1]}"})
-    asked = {} if network.always else {"interpolate_pos_encoding": True}
-    name = ", ".join(filter(None, (f"{type(model).__name__} {side}/{patch}", network.note, f"version {version}")))
+    asked = {} if always else {"interpolate_pos_encoding": True}
     theirs = (answers(model), answers(model, **asked))
-    tokens = of_tokens(ours, own, partial(tokens_of, model))
-    return Row(name=name, tokens=tokens, **difference((own, other), (seen(ours), resized.model), theirs))
+    heads = [getattr(model, head) for head in HEADS if hasattr(model, head)]
+    return Row(
+        name=name,
+        tokens=of_tokens(ours, own, partial(tokens_of, model)),
+        receipt=of_receipt(ours, own, read_by(heads, theirs[0]) if heads else theirs[0]),
+        **difference((own, other), (seen(ours), resized.model), theirs),
+    )
 
 
 def tokens_of(model: Any, images: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,6 +167,8 @@ def processor(side: int, *, squash: bool) -> Any:
 def answers(model: Any, **options: bool) -> Callable[[Tensor], Tensor]:
     if hasattr(model, "text_model"):
         return lambda images: model.get_image_features(images, **options).pooler_output
-    if not hasattr(model, "classifier") and not hasattr(model, "cls_classifier"):
+    if type(model).__name__ == "ViTMAEModel":
+        return lambda images: model(images, **options).last_hidden_state[:, 0]
+    if not any(hasattr(model, head) for head in HEADS):
         return lambda images: model(images, **options).pooler_output
     return lambda images: model(images, **options).logits

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lab.parity.comparison import Row, difference, of_tokens, randomise, seen
+from lab.parity.comparison import Row, difference, of_receipt, of_tokens, randomise, seen
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.timm_architectures import table
@@ -68,7 +68,10 @@ def compare(name: str, folder: Path) -> Row:
     rounding = {} if ours.config.stem_layers is None else {"rounding": 1e-4}
     found = difference((own, other), (seen(loaded), ours_resized), (theirs, theirs_resized.eval()))
     tokens = of_tokens(loaded, own, partial(tokens_of, theirs))
-    return Row(name=name, module=module, tokens=tokens, **rounding, **found)
+    receipt = of_receipt(
+        loaded, own, lambda images: theirs.forward_head(theirs.forward_features(images), pre_logits=True)
+    )
+    return Row(name=name, module=module, tokens=tokens, receipt=receipt, **rounding, **found)
 
 
 def tokens_of(model: Any, images: Tensor) -> tuple[Tensor, Tensor]:

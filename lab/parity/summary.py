@@ -44,7 +44,8 @@ def networks(libraries: Iterable[Section]) -> str:
                 "load": len(loaded),
                 "equal in every bit": sum(not any(row.errors) for row in loaded),
                 "largest difference": shown(max(worst.errors)),
-                "tokens, relative": shown(max((row.tokens for row in loaded if row.tokens is not None), default=0.0)),
+                "tokens, relative": shown(max(row.tokens or 0.0 for row in loaded)),
+                "receipts, relative": shown(max(row.receipt or 0.0 for row in loaded)),
             })  # fmt: skip
     return table(lines)
 

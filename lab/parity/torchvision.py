@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from lab.parity.comparison import Row, difference, of_tokens, randomise
+from lab.parity.comparison import Row, difference, of_receipt, of_tokens, randomise, read_by
 from model.checkpoints import load_checkpoint
 
 SIZES = {"vit_b_16": (224, 384), "vit_b_32": (224,), "vit_l_16": (224, 512), "vit_l_32": (224,), "vit_h_14": (224, 518)}
@@ -44,7 +44,9 @@ def compare(constructor: str, side: int, file: Path) -> Row:
     rounding = 1e-5  # of sums this wide; in float64 the two sides differ by 1e-7, which is rounded in the file
     found = difference((own, other), (loaded.model, resized.model), (theirs, theirs_resized))
     tokens = of_tokens(loaded, own, partial(tokens_of, theirs))
-    return Row(name=f"{constructor} {side}/{theirs.patch_size}", rounding=rounding, tokens=tokens, **found)
+    receipt = of_receipt(loaded, own, read_by([theirs.heads.head], theirs))
+    name = f"{constructor} {side}/{theirs.patch_size}"
+    return Row(name=name, rounding=rounding, tokens=tokens, receipt=receipt, **found)
 
 
 def tokens_of(model: nn.Module, images: Tensor) -> tuple[Tensor, Tensor]:

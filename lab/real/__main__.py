@@ -20,6 +20,7 @@ from lab.real import (
     maps,
     precision,
     spread,
+    stamps,
     textiles,
     uneven,
     unknown,
@@ -39,6 +40,7 @@ EXPERIMENTS: dict[str, Callable[[Data], Rows]] = {
     "unknown": unknown.measure,
     "textiles": textiles.measure,
     "spread": spread.measure_spread,
+    "stamps": stamps.measure,
 }
 
 

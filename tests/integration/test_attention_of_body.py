@@ -15,7 +15,12 @@ def numbers(client, star, **params) -> dict:
     return client.post("/attention", content=star, params={"format": "json", **params}).json()
 
 
-@pytest.mark.parametrize("params", [{}, {"method": "rollout", "colorbar": True}, EVIDENCE, {"method": "evidence"}])
+MEASURED = {"method": "measured", "passes": 16}
+
+
+@pytest.mark.parametrize(
+    "params", [{}, {"method": "rollout", "colorbar": True}, EVIDENCE, {"method": "evidence"}, MEASURED]
+)
 def test_it_is_the_map_that_get_draws(client, star, classified, params):
     for format in ("png", "npy"):
         asked = {**params, "format": format}

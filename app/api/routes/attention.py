@@ -157,7 +157,8 @@ async def attention_of_body(request: Request) -> Response:
         likely = [MOST_LIKELY_CLASS] * services.explainer.records.explained
         asked = Asked(classes_for(parameters, scoring.labels, likely))
     explain = None if parameters.method == "measured" else asked
-    (outcome,) = map(_usable, await brought.run(images[:1], attention=False, explain=explain, success="explained"))
+    run = brought.run(images[:1], attention=False, drawn=True, explain=explain, success="explained")
+    (outcome,) = map(_usable, await run)
     compare = None
     if of_phrase and outcome.maps:
         kept = KeptImage(image=outcome.image, classes=())

@@ -19,7 +19,7 @@ from export.images import Images, reference_pixels
 from export.parity import ParityError
 from model.checkpoints import load_checkpoint
 from tests.support.engines import ARRANGEMENTS, engine_of, model_of
-from tests.support.familiar import knowing
+from tests.support.familiar import DRAWN, knowing
 from tests.support.switches import JOINED
 from tests.support.toy import toy_checkpoint
 
@@ -92,6 +92,12 @@ def test_a_bundle_knows_what_its_checkpoint_has_learned_or_the_images_of_a_folde
     outputs = engine.run("classify", pixels)
     rows = [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
     assert np.mean([known.of(row) for row in rows]) > 0.4  # most of them are known
+    of_these = (
+        outputs["embedding"][12:]
+        if source == "folder"
+        else engine.run("classify", reference_pixels(spec, DRAWN))["embedding"]
+    )
+    assert manifest.mean == pytest.approx(of_these.mean(0), abs=0.02)  # fp16 rounds
     model_of(out, engine).warm_up()  # the known answer has `unlike` too
     assert "unlike" in manifest.known_answer.sums
 

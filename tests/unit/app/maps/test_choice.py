@@ -65,6 +65,9 @@ def row(method: str = "class_token", **choice: str) -> np.ndarray:
         ({"layer": "1", "head": "max"}, 1, ROWS[1].max(0)),
         ({"layer": "1", "head": "min"}, 1, ROWS[1].min(0)),
         ({"layer": "mean", "head": "mean"}, "mean", ROWS.mean((0, 1))),
+        ({"layer": "mean", "head": "3"}, "mean", ROWS[:, 3].mean(0)),
+        ({"layer": "mean", "head": "max"}, "mean", ROWS.max(1).mean(0)),  # heads of each layer first
+        ({"layer": "mean", "head": "min"}, "mean", ROWS.min(1).mean(0)),
     ],
 )
 def test_attention_is_of_a_layer_and_a_head_and_nothing_of_a_row_is_lost(asked, layer, expected):
