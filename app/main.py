@@ -20,7 +20,20 @@ from app.api.protocols import huggingface, openai
 from app.api.protocols.v2 import infer
 from app.api.protocols.v2 import model as v2
 from app.api.render import Drawings
-from app.api.routes import attention, classify, embed, evidence, model, page, probes, report, tokens, wall, what_if
+from app.api.routes import (
+    attention,
+    classify,
+    embed,
+    evidence,
+    kept,
+    model,
+    page,
+    probes,
+    report,
+    tokens,
+    wall,
+    what_if,
+)
 from app.api.services import Services
 from app.backend import Backend
 from app.classifier import Classifier
@@ -56,7 +69,7 @@ EXPOSED_HEADERS = (  # to pages of other origins, beside those that browsers alw
 ROUTERS = [
     part.router
     for part in (
-        *(classify, embed, attention, wall, tokens, evidence, report, what_if, model),
+        *(classify, embed, attention, wall, kept, tokens, evidence, report, what_if, model),
         *(huggingface, openai, v2, infer, probes, page),
     )
 ]

@@ -29,6 +29,14 @@ def every_head(maps: Maps, manifest: Manifest) -> npt.NDArray[np.float32]:
     return patches.reshape(*patches.shape[:2], *manifest.tokens.grid)
 
 
+def every_map(maps: Maps, manifest: Manifest) -> npt.NDArray[np.float32]:
+    """All maps of the patches (maps, rows, columns): the heads of each layer, rollout, and for each of the classes the
+    evidence of each layer.
+    """
+    rows = [part.reshape(-1, part.shape[-1]) for part in (maps.attention, maps.rollout, maps.evidence)]
+    return np.concatenate(rows)[:, len(manifest.tokens.prefix) :].reshape(-1, *manifest.tokens.grid)
+
+
 def entropy(rows: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     """Shannon entropy in bits of distributions along the last axis. Their sum may differ from 1 by rounding."""
     p = rows / rows.sum(axis=-1, keepdims=True)

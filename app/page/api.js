@@ -3,6 +3,7 @@
 
 import { element } from "./element.js";
 import { UNREACHED, askForKey, keyHeader, storedKey } from "./key.js";
+import { readNpy } from "./npy.js";
 
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
@@ -62,9 +63,9 @@ async function attempt(address, options) {
 }
 
 /** Whether it is a good answer of another model than the first one was. The browser may have kept it for an hour. */
-function isOfOther({ ok, headers }) {
+function isOfOther({ ok, headers, url }) {
   const digest = headers.get("X-Model-Digest"); // a proxy may take it away
-  return ok && digest !== null && digest !== (model ??= digest);
+  return ok && new URL(url).pathname.startsWith(ROOT) && digest !== null && digest !== (model ??= digest);
 }
 
 const reach = (address, options, key) =>
@@ -81,6 +82,12 @@ async function whole(promised) {
 }
 
 export const json = async (address, options) => whole((await request(address, options)).json());
+
+/** An array, which comes as a file of NumPy. */
+export const array = async (address, options = {}) => {
+  const answer = await request(address, { ...options, headers: { Accept: "application/x-npy" } });
+  return readNpy(await whole(answer.arrayBuffer()));
+};
 
 export const blob = async (address, options) => whole((await request(address, options)).blob());
 
@@ -128,6 +135,9 @@ function isSame(one, other) {
 
 /** The id by which the server knows an image now; the page goes on calling it by its first one. */
 export const idNow = (id) => sent.get(id)?.id ?? id;
+
+/** The `file` of an image that was sent from this page, and the `result`. */
+export const sentAs = (id) => sent.get(id) ?? {};
 
 /** The other way round: the first id, of any. */
 export const firstId = (id) => sent.get(id)?.result.id ?? id;

@@ -3,6 +3,7 @@
 import { byId, element } from "./element.js";
 import { isSigned } from "./methods.js";
 import { significant } from "./numbers.js";
+import { show } from "./picture.js";
 import { crop, ratioOf } from "./view.js";
 
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
@@ -42,11 +43,13 @@ export class Board extends EventTarget {
     return this.#cells.length;
   }
 
-  /** Show the part of the map on its image that the network saw, with the grid on it. `numbers`: the map as JSON. */
-  show(numbers) {
+  /** Show the part of the map on its image that the network saw, with the grid on it. `numbers`: the map as JSON, drawn as
+   * `pixels`.
+   */
+  show(numbers, pixels) {
     const { grid, crop_box: seen, values, method } = numbers;
-    const image = this.#board.querySelector("img");
-    image.src = byId("map").src;
+    const image = this.#board.querySelector("canvas");
+    show(image, pixels);
     crop(image, numbers, seen);
     if (String(grid) !== String(this.#grid)) this.#build(grid);
     this.#board.style.setProperty("--ratio", ratioOf([seen[2] - seen[0], seen[3] - seen[1]]));

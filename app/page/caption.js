@@ -9,12 +9,11 @@ import { beyond, cropped, sentence } from "./sentence.js";
 
 /** `numbers`: the map as JSON. Returns the sentence, which others show too. */
 export function showCaption(numbers, values) {
-  const { grid, method, min, max, sum, recipe } = numbers;
+  const { grid, method, min, max, sum } = numbers;
   const limits = endsOf(scaleOf(values, numbers), numbers.limits);
   showColorbar(byId("ramp"), { limits, min, max, colormap: values.colormap });
   const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: isSigned(method) }));
   byId("range").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, sum\u00a0${all}.`;
-  byId("recipe").textContent = `${recipe[0].toUpperCase()}${recipe.slice(1)}.`;
   const outside = numbers.values.filter((value) => value < limits[0] || value > limits[1]);
   byId("beyond").textContent = beyond(outside.length, numbers.values.length);
   byId("cropped").textContent = cropped(numbers);

@@ -1,18 +1,16 @@
 // The colours of a map and the numbers at their ends.
 
+import { colormapOf, placeOf } from "./colormaps.js";
 import { element } from "./element.js";
 import { significant } from "./numbers.js";
-
-const ROWS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray", "rdbu"]; // of colormaps.png
 
 /** `limits`: the numbers of the first and the last colour; `min` and `max`: those of the map, which may lie beyond. */
 export function showColorbar(node, { limits: [low, high], min, max, colormap }) {
   const signed = low < 0;
-  const name = colormap || (signed ? "rdbu" : "viridis");
   const first = `${min < low ? "< " : ""}${significant(low)}`;
   const last = `${max > high ? "> " : ""}${significant(high, { plus: signed })}`;
   const ramp = element("i");
-  ramp.style.backgroundPositionY = `${(100 * ROWS.indexOf(name)) / (ROWS.length - 1)}%`;
+  ramp.style.backgroundPositionY = `${100 * placeOf(colormapOf(colormap, [low]))}%`;
   node.ariaLabel = `Colour bar from ${first} to ${last}`;
   node.replaceChildren(element("span", {}, first), ramp, element("span", {}, last));
 }

@@ -36,7 +36,7 @@ export class Controls {
       byId("methods").append(choice);
     }
     const { label, against } = this.#form.elements;
-    this.#label = new LabelField(label, { classes, choose: (key) => this.#compare({ label: key }) });
+    this.#label = new LabelField(label, { classes, choose: (key) => this.#compare({ label: key, prompt: "" }) });
     this.#against = new LabelField(against, {
       classes,
       none: "no second label",

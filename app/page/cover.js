@@ -24,8 +24,8 @@ export class Cover {
   constructor(state, { heatmap, classes }) {
     this.#state = state;
     this.#classes = classes;
-    heatmap.addEventListener("show", ({ detail: numbers }) => {
-      this.#board.show(numbers);
+    heatmap.addEventListener("show", ({ detail: { numbers, pixels } }) => {
+      this.#board.show(numbers, pixels);
       byId("cover-part").hidden = false;
       if (!this.#asked) this.#count();
     });

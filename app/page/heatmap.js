@@ -1,40 +1,46 @@
-// The map on its image, as the server draws it, and the numbers under the pointer.
+// The map on its image, drawn from its numbers, and the numbers under the pointer.
 
-import { blob, idNow, json } from "./api.js";
+import { idNow, json } from "./api.js";
 import { showCaption } from "./caption.js";
+import { drawMap } from "./draw.js";
 import { byId } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
-import { STYLE, isOnWall, mapAddress, originalAddress } from "./maps.js";
+import { STYLE, endsOf, isOnWall, mapAddress, scaleOf } from "./maps.js";
 import { METHODS, isSigned } from "./methods.js";
 import { percent, significant } from "./numbers.js";
+import { pictureOf, pixelsOf, show } from "./picture.js";
 import { around, crop, ratioOf } from "./view.js";
 
 const POINT = `${matchMedia("(hover: none)").matches ? "Tap" : "Point at"} a patch to read its number.`;
 const GONE =
   "The server no longer has the maps of this image. It keeps an image for a limited time, 15 minutes unless it is set " +
   "otherwise. Add the file again to see them.";
-const APART = ["beside", "wipe", "tab"]; // values that no map depends on
+const APART = ["beside", "wipe", "tab", "other", "added"]; // values that no map depends on
+const WHOLE = { left: 0, top: 0, width: "100%", height: "100%" };
 
-/** Dispatches `show` with the map as JSON when another one is shown, and `fail` when none is. */
+/** Dispatches `show` with the map as JSON has it and its pixels when another one is shown, and `fail` when none is. */
 export class Heatmap extends EventTarget {
   #state;
   #classes;
+  #stock;
+  #likely = [];
+  #image = {}; // that is shown: its `id`, its `picture` and where the network looked
   #numbers;
-  #step; // of the passes of the map, where it takes any: which of their numbers is drawn
   #drawing = new Latest();
-  #loadingOriginal = new Latest();
+  #previewed;
   #stage = byId("stage");
   #pane = byId("map-pane");
   #map = byId("map");
   #original = byId("original");
-  #originalId = ""; // of the image that it shows
   #wipe = byId("wipe");
   #patch = byId("patch");
 
-  constructor(state, classes) {
+  /** `stock`: where all maps of an image are loaded to, once its first map is shown. */
+  constructor(state, classes, stock) {
     super();
     this.#state = state;
     this.#classes = classes;
+    this.#stock = stock;
     state.addEventListener("change", ({ detail }) => {
       const names = [...detail].filter((name) => !APART.includes(name));
       if (names.length) this.draw({ fresh: !names.every((name) => STYLE.includes(name)), waitMs: detail.has("id") ? 0 : DEBOUNCE_MS });
@@ -42,12 +48,14 @@ export class Heatmap extends EventTarget {
     });
     byId("retry").addEventListener("click", () => this.draw({ fresh: true, waitMs: 0 }));
     this.#wipe.addEventListener("input", () => state.set({ wipe: this.#wipe.value }));
-    this.#pane.addEventListener("dragstart", (event) => {
-      if (this.#wipe.matches(":active")) event.preventDefault(); // the image below the handle stays
-    });
     this.#pane.addEventListener("pointermove", (event) => this.#point(event));
     this.#pane.addEventListener("pointerdown", (event) => this.#point(event));
     this.#pane.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && this.#leave()); // a touch leaves as soon as it ends
+  }
+
+  /** The classes of the image, indices, the most likely first. */
+  set likely(predictions) {
+    this.#likely = predictions.map(({ index }) => index);
   }
 
   /** Give the stage the shape of the image before the image is loaded, so that nothing moves when it appears. */
@@ -55,33 +63,49 @@ export class Heatmap extends EventTarget {
     byId("answer").style.setProperty("--ratio", ratioOf([width, height]));
   }
 
-  draw({ fresh, waitMs }) {
-    const values = this.#state.values;
-    if (!values.id) {
-      this.#drawing.cancel(); // it is of an image that was left
-      return;
-    }
+  /** Show a file that is on its way to the model. */
+  async preview(file) {
+    this.#previewed = file;
     this.#stage.ariaBusy = "true";
-    if (fresh) [this.#numbers, this.#step] = [undefined, 0]; // the old numbers belong to other controls
-    this.#link(values, this.#numbers);
-    this.#load(values, waitMs);
+    const pixels = await pixelsOf(file).catch(() => undefined);
+    if (!pixels || this.#previewed !== file) return;
+    this.#drawing.cancel();
+    Object.assign(this.#map.style, WHOLE);
+    this.reserve(pixels);
+    this.#say("");
+    show(this.#map, pixels);
   }
 
-  #load(values, waitMs) {
-    const steps = METHODS[values.method].passes ?? [];
-    const passes = steps[this.#step];
+  draw({ fresh, waitMs }) {
+    const values = this.#state.values;
+    if (values.id) this.#previewed = undefined;
+    const ready = values.id && this.#image.id === values.id && (fresh ? this.#inStock(values) : this.#numbers);
+    this.#drawing.cancel(); // it is of other controls, or of an image that was left
+    if (ready) this.#show(ready, values);
+    else if (values.id) this.#load(values, waitMs, METHODS[values.method].passes ?? [undefined]);
+  }
+
+  #inStock(values) {
+    const index = values.label ? this.#classes.index(values.label) : this.#likely[0];
+    const numbers = this.#stock.map(values, { likely: this.#likely, index, against: this.#classes.index(values.against) });
+    const { image, crop_box } = this.#image;
+    return numbers && { ...numbers, image, crop_box };
+  }
+
+  /** `passes`: of a map that takes any, for each of its pictures; the server goes on from those of the one before. */
+  #load(values, waitMs, [passes, ...more]) {
+    this.#stage.ariaBusy = "true";
+    this.#numbers = undefined; // the old numbers belong to other controls
+    this.#link(values);
     this.#drawing.run({
       waitMs,
-      load: async (signal) => {
-        const numbers = this.#numbers ?? (await json(mapAddress(values, "json", undefined, passes), { signal }));
-        return [await blob(mapAddress(values, "png", numbers, passes), { signal }), numbers];
-      },
-      show: ([png, numbers]) => {
-        this.#show(png, numbers, values);
-        if (this.#step + 1 >= steps.length) return;
-        [this.#numbers, this.#step] = [undefined, this.#step + 1]; // the server goes on from these passes
-        this.#stage.ariaBusy = "true";
-        this.#load(values, 0);
+      load: (signal) => Promise.all([json(mapAddress(values, "json", undefined, passes), { signal }), pictureOf(values.id)]),
+      show: ([numbers, picture]) => {
+        const { image, crop_box } = numbers;
+        this.#image = { id: values.id, picture, image, crop_box };
+        this.#show(numbers, values);
+        if (more.length) this.#load(values, 0, more);
+        else this.#stock.load(values.id).catch(() => {}); // for the next map
       },
       busy: (said) => this.#say(said),
       fail: (problem) => this.#fail(problem),
@@ -98,26 +122,28 @@ export class Heatmap extends EventTarget {
     }
   }
 
-  #show(png, numbers, values) {
-    this.#numbers = numbers;
+  #show(found, values) {
+    const limits = endsOf(scaleOf(values, found), found.limits);
+    const numbers = (this.#numbers = found);
     this.#link(values, numbers);
-    replace(this.#map, png);
-    const [width, height] = numbers.image;
-    this.reserve({ width, height });
+    const pixels = drawMap({ ...numbers, limits }, this.#image.picture, values);
+    show(this.#map, pixels);
+    this.reserve(pixels);
+    this.#showOriginal();
     for (const image of [this.#map, this.#original]) crop(image, numbers, around(numbers));
     const said = showCaption(this.#classes.named(numbers, values), values);
-    this.#map.alt = `Map on the image. ${said}`;
+    this.#map.ariaLabel = `Map on the image. ${said}`;
     for (const node of document.querySelectorAll(".said")) node.textContent = said;
     for (const near of document.querySelectorAll(".near")) {
       near.hidden = !isOnWall(values);
-      near.firstElementChild.src = this.#map.src;
+      show(near.firstElementChild, pixels);
       uncover(near);
     }
     this.#say("");
     document.body.classList.remove("gone");
     this.#stage.ariaBusy = "false";
     this.#leave();
-    this.dispatchEvent(new CustomEvent("show", { detail: numbers }));
+    this.dispatchEvent(new CustomEvent("show", { detail: { numbers, pixels } }));
   }
 
   #fail(problem) {
@@ -138,39 +164,34 @@ export class Heatmap extends EventTarget {
     byId("retry").hidden = true;
   }
 
-  /** Beside the map, or over the left of it up to the handle. */
+  /** Beside the map, or over the left of it up to the handle; darkened outside the part that the network sees. */
   #showOriginal() {
-    const { id, beside, wipe } = this.#state.values;
+    const { id, beside, wipe, ...style } = this.#state.values;
     const [apart, shown] = [beside === "true", beside === "true" || Number(wipe) > 0];
     byId("original-pane").hidden = !shown;
     this.#stage.classList.toggle("beside", apart);
     this.#stage.style.setProperty("--wipe", wipe);
     this.#wipe.value = wipe;
     this.#wipe.ariaValueText = `${Math.round(100 * wipe)} % original`;
-    if (!shown || !id || id === this.#originalId) return;
-    this.#originalId = id;
-    URL.revokeObjectURL(this.#original.src);
-    this.#original.removeAttribute("src"); // it is of another image
-    this.#loadingOriginal.run({
-      load: (signal) => blob(originalAddress(this.#state.values), { signal }),
-      show: (png) => replace(this.#original, png),
-      fail: () => (this.#originalId = ""), // the map fails for the same reason and shows it
-    });
+    if (!shown || !this.#numbers || this.#image.drawn) return;
+    const plain = { ...style, overlay: "true", fade: "true", alpha: 0, threshold: "" };
+    show(this.#original, drawMap(this.#numbers, this.#image.picture, plain));
+    this.#image.drawn = true;
   }
 
   /** Position of the whole image in its pane and its scale, in CSS pixels: `object-fit: contain` leaves space around it. */
   #place() {
-    const { naturalWidth, naturalHeight, clientWidth, clientHeight, offsetLeft, offsetTop } = this.#map;
-    const scale = Math.min(clientWidth / naturalWidth, clientHeight / naturalHeight);
+    const { width, height, clientWidth, clientHeight, offsetLeft, offsetTop } = this.#map;
+    const scale = Math.min(clientWidth / width, clientHeight / height);
     return {
-      left: offsetLeft + (clientWidth - naturalWidth * scale) / 2,
-      top: offsetTop + (clientHeight - naturalHeight * scale) / 2,
-      scale: (naturalWidth * scale) / this.#numbers.image[0], // CSS pixels per pixel of the original
+      left: offsetLeft + (clientWidth - width * scale) / 2,
+      top: offsetTop + (clientHeight - height * scale) / 2,
+      scale: (width * scale) / this.#numbers.image[0], // CSS pixels per pixel of the original
     };
   }
 
   #point(event) {
-    if (!this.#numbers || !this.#map.naturalWidth) return;
+    if (!this.#numbers) return;
     const frame = this.#pane.getBoundingClientRect();
     const { left, top, scale } = this.#place();
     const [x0, y0, x1, y1] = this.#numbers.crop_box;
@@ -217,9 +238,4 @@ function uncover(near) {
   const cell = near.parentElement.querySelector("[aria-pressed=true], .chosen")?.getBoundingClientRect();
   const { right, top } = near.getBoundingClientRect();
   if (cell && cell.top < innerHeight && right > cell.left && cell.bottom > top) scrollBy(0, cell.bottom - top + 8);
-}
-
-function replace(image, png) {
-  URL.revokeObjectURL(image.src);
-  image.src = URL.createObjectURL(png);
 }

@@ -10,7 +10,8 @@ const STEPS = { ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], ArrowLeft: ["he
 const TEXT = "textarea, input:not([type=radio], [type=range], [type=checkbox], [type=file])";
 const KEEPS_KEYS = "select, [type=radio], [type=range]";
 
-export function listenToKeys(state, { layers, heads, labels }) {
+/** `next(step)` chooses the image so many after the chosen one. */
+export function listenToKeys(state, { layers, heads, labels }, next) {
   const count = { layer: layers, head: heads };
   const methods = Object.keys(METHODS).filter((method) => labels.length || !isOfLabel(method));
   let tabbed = false; // to where the focus is
@@ -34,6 +35,7 @@ export function listenToKeys(state, { layers, heads, labels }) {
     const method = methods[event.key - 1];
     if (method) state.set(changesTo(method, values));
     if (method && event.target.matches("[type=radio]")) event.target.blur(); // its ring would stay at the last method
+    if (event.key === "j" || event.key === "k") next(event.key === "j" ? 1 : -1);
     if (event.key === "o") state.set({ beside: String(values.beside !== "true") });
     const [name, step] = STEPS[event.key] ?? [];
     const moves = name && takes(values.method, name);

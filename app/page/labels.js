@@ -25,32 +25,37 @@ export class Labels {
 
   #row({ index, score }) {
     const [key, name] = [this.#classes.key(index), this.#classes.name(index)];
-    const bar = element("span", { class: "bar" });
-    bar.style.setProperty("--share", score);
     const choose = () => {
       const { method } = this.#state.values;
       const shown = isOfLabel(method) ? method : "evidence";
-      this.#state.set({ method: shown, label: key, against: "", layer: "", colormap: "" });
+      this.#state.set({ method: shown, label: key, prompt: "", against: "", layer: "", colormap: "" });
     };
-    return element(
-      "li",
-      { class: name.length > SHORT ? "long" : null },
-      element(
-        "button",
-        { type: "button", "data-key": key, title: `Show the evidence for “${name}”`, onclick: choose },
-        element("span", { class: "name" }, breakable(name)),
-        bar,
-        element("span", { class: "score" }, percent(score)),
-      ),
-    );
+    return labelRow({ key, name, score, choose });
   }
 
   #mark() {
-    const { method, label } = this.#state.values;
+    const { method, label, prompt } = this.#state.values;
     const buttons = [...byId("labels").querySelectorAll("button")];
     for (const [rank, button] of buttons.entries()) {
       const chosen = label === "" ? rank === 0 : button.dataset.key === label;
-      button.ariaPressed = String(isOfLabel(method) && chosen);
+      button.ariaPressed = String(isOfLabel(method) && !prompt && chosen);
     }
   }
+}
+
+/** A label with its score as a bar, and a button that chooses it. */
+export function labelRow({ key, name, score, choose }) {
+  const bar = element("span", { class: "bar" });
+  bar.style.setProperty("--share", score);
+  return element(
+    "li",
+    { class: name.length > SHORT ? "long" : null },
+    element(
+      "button",
+      { type: "button", "data-key": key, title: `Show the evidence for “${name}”`, onclick: choose },
+      element("span", { class: "name" }, breakable(name)),
+      bar,
+      element("span", { class: "score" }, percent(score)),
+    ),
+  );
 }

@@ -5,31 +5,35 @@ export const DEBOUNCE_MS = 60; // a key that is held changes many times a second
 
 const TRIES = 6; // of a request to a server that is full and says when to come again
 
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** What `load()` gives. While the server is full it is loaded again, and `busy` is called with a sentence. */
+export async function patient(load, busy = () => {}) {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await load();
+    } catch (error) {
+      if (!error.retryAfter || tries === TRIES) throw error;
+      busy(`The server is busy. It is asked again in ${error.retryAfter} s.`);
+      await pause(1000 * error.retryAfter);
+    }
+  }
+}
+
 export class Latest {
   #controller = new AbortController();
 
-  /** `load(signal)` after `waitMs`, then `show` with its result, or `fail` with the Problem. While the server is full it
-   * is loaded again, and `busy` is called with a sentence.
-   */
+  /** `load(signal)` after `waitMs`, as `patient` does it, then `show` with its result, or `fail` with the Problem. */
   async run({ load, show, fail, busy = () => {}, waitMs = 0 }) {
     this.cancel();
     const { signal } = (this.#controller = new AbortController());
-    for (let tries = 1, pauseMs = waitMs; ; tries++) {
-      if (pauseMs) await new Promise((resolve) => setTimeout(resolve, pauseMs));
-      if (signal.aborted) return;
-      try {
-        const loaded = await load(signal);
-        if (!signal.aborted) show(loaded);
-        return;
-      } catch (error) {
-        if (signal.aborted) return;
-        if (!error.retryAfter || tries === TRIES) {
-          fail(error);
-          return;
-        }
-        pauseMs = 1000 * error.retryAfter;
-        busy(`The server is busy. It is asked again in ${error.retryAfter} s.`);
-      }
+    if (waitMs) await pause(waitMs);
+    if (signal.aborted) return;
+    try {
+      const loaded = await patient(() => load(signal), (said) => signal.aborted || busy(said));
+      if (!signal.aborted) show(loaded);
+    } catch (error) {
+      if (!signal.aborted) fail(error);
     }
   }
 

@@ -1,25 +1,39 @@
 // Builds the page from its parts.
 
-import { fetchLinks } from "./api.js";
+import { showAlike } from "./alike.js";
+import { fetchLinks, json } from "./api.js";
+import { Ask } from "./ask.js";
 import { Classes } from "./classes.js";
+import { copyText } from "./clipboard.js";
 import { Controls } from "./controls.js";
 import { Cover } from "./cover.js";
 import { byId } from "./element.js";
+import { showEmbedding } from "./embedding.js";
+import { Folder } from "./folder.js";
 import { showGallery } from "./gallery.js";
 import { Heatmap } from "./heatmap.js";
 import { listenToKeys } from "./keyboard.js";
 import { Labels } from "./labels.js";
+import { Latest } from "./latest.js";
+import { reportAddress } from "./maps.js";
 import { loadModel } from "./model.js";
+import { showPhrases } from "./phrases.js";
+import { playLayers } from "./play.js";
 import { Queue } from "./queue.js";
 import { showReceipt } from "./receipt.js";
 import { showReport } from "./report.js";
 import { showSamples } from "./samples.js";
 import { unlike } from "./sentence.js";
+import { handed, siblings } from "./siblings.js";
 import { State } from "./state.js";
-import { showTabs } from "./tabs.js";
+import { Stock } from "./stock.js";
+import { isCompared, showTabs } from "./tabs.js";
 import { explainTerms } from "./terms.js";
 import { Verification } from "./verification.js";
+import { showVersus } from "./versus.js";
 import { Wall } from "./wall.js";
+
+const MANY = 9; // files of a drop, which are shown all at once
 
 async function main() {
   const loading = loadModel();
@@ -28,7 +42,7 @@ async function main() {
   const model = await loading;
   const classes = await naming;
   const shape = model.manifest;
-  const tabs = shape.labels.length ? ["answer", "what-if", "inside"] : ["answer", "inside"];
+  const tabs = shape.labels.length ? ["answer", "compare", "what-if", "inside", "model", "all"] : ["compare", "answer", "inside", "model", "all"];
   const { says = "", begin } = model.judged ?? {};
   byId("judged").textContent = says;
   const state = new State({ ...(begin ?? { method: shape.labels.length ? "evidence" : "class_token" }), tabs });
@@ -37,63 +51,84 @@ async function main() {
   });
   document.body.classList.toggle("headless", !shape.labels.length);
   showTabs(state, tabs);
+  const stock = new Stock(shape);
   const controls = new Controls(state, model, classes);
   const labels = new Labels(state, classes);
-  const heatmap = new Heatmap(state, classes);
-  new Wall(state, shape);
-  showReport(state, { shape, classes }, {
-    isUnlabelled: (id) => id !== labelled,
-    loaded: ({ predictions }) => {
-      const { id } = state.values;
-      if (id !== labelled) label(id, predictions);
-    },
-  });
+  const heatmap = new Heatmap(state, classes, stock);
+  new Wall(state, shape, stock);
+  showReport(state, { shape, classes });
+  new Ask(state, () => queue.images);
+  byId("alike-part").hidden = !shape.directions;
+  if (shape.directions) showAlike(state, () => queue.images);
+  showEmbedding(state, isCompared);
   if (classes.count) {
     new Cover(state, { heatmap, classes });
     showReceipt(state, classes);
     new Verification(state, classes);
   }
-  listenToKeys(state, shape);
+  const folder = new Folder(state, { images: () => queue.images, classes, least: model.least_familiarity, choose });
+  listenToKeys(state, shape, (step) => folder.step(step));
+  playLayers(state, shape);
+  const labelling = new Latest();
 
-  let labelled = ""; // id of the image whose labels are shown
-
-  function label(id, predictions, file = "") {
-    labelled = id;
+  function label(predictions, file = "") {
     const likely = [...predictions].sort((a, b) => b.score - a.score); // those of a report are in the order of the POST
     labels.show(likely, file);
-    controls.likely = likely;
+    controls.likely = heatmap.likely = likely;
   }
 
   function present(id) {
     document.body.classList.toggle("empty", !id);
+    document.body.classList.remove("waiting");
     queue.mark(id);
     const added = queue.find(id);
     const { predictions = [], image, familiarity = 1 } = added?.result ?? {};
     if (image) heatmap.reserve(image);
-    label(added ? id : "", predictions, added?.name); // without a file it comes from a link, and its labels with the report
+    label(predictions, added?.name);
+    labelling.cancel();
+    if (id && !added) // it comes from a link
+      labelling.run({
+        load: (signal) => json(reportAddress({ id, label: "" }), { signal }),
+        show: (report) => label(report.predictions),
+        fail() {}, // the map shows the reason
+      });
     const unfamiliar = familiarity < model.least_familiarity;
     byId("unfamiliar").textContent = unfamiliar ? unlike(shape.familiarity, familiarity) : "";
   }
 
-  queue.addEventListener("choose", ({ detail: { id } }) =>
-    state.set({ id, label: "", against: "", ...(!state.values.id && { tab: "answer" }) }),
-  );
+  /** A label that was typed is explained in the next image too. */
+  function choose(id, more) {
+    const { label, prompt } = state.values;
+    state.set({ id, label: prompt && label, against: "", other: "", ...more });
+  }
+
+  let many = false; // files were added at once
+  queue.addEventListener("choose", ({ detail: { id } }) => {
+    const first = !state.values.id && { tab: tabs[0] };
+    choose(id, many ? { tab: "all" } : first);
+    many = false;
+  });
+  queue.addEventListener("begin", ({ detail: files }) => {
+    many = files.length >= MANY;
+    document.body.classList.remove("empty");
+    document.body.classList.add("waiting");
+    heatmap.preview(files[0]);
+  });
+  queue.addEventListener("end", () => {
+    present(state.values.id);
+    heatmap.draw({ fresh: true, waitMs: 0 });
+  });
+  if (shape.text) showPhrases(state);
   showSamples(shape.labels, queue);
-  byId("copy").addEventListener("click", () => copy(state.link));
+  byId("copy").addEventListener("click", () => copyText(state.link, byId("copied")));
+  queue.addEventListener("add", () => state.say("added"));
 
   fetchLinks();
   explainTerms();
   showGallery(state);
   state.announce();
-}
-
-async function copy(link) {
-  try {
-    await navigator.clipboard.writeText(link);
-    byId("copied").textContent = "Copied.";
-  } catch {
-    byId("copied").textContent = "The browser blocked copying. Copy the address from the address bar.";
-  }
+  queue.add(await handed());
+  showVersus(state, await siblings(), () => queue.images);
 }
 
 main();

@@ -1,6 +1,6 @@
 // Addresses of the server's maps and numbers for the state of the page.
 
-import { ROOT } from "./api.js";
+import { ROOT, idNow } from "./api.js";
 import { METHODS, isOfLabel, takes } from "./methods.js";
 import { isFlat } from "./sentence.js";
 
@@ -39,24 +39,22 @@ function address(path, values, names, extra = {}) {
 
 /** The map as png, json or npy; `numbers`: its JSON, once that is known; `passes`: where fewer are wanted than it takes. */
 export function mapAddress(values, format, numbers, passes) {
-  const names = ["method", ...METHODS[values.method].takes, ...(format === "png" ? STYLE : [])];
+  const names = ["method", ...METHODS[values.method].takes, ...(isOfLabel(values.method) && takes(values.method, "layer") ? ["prompt"] : []), ...(format === "png" ? STYLE : [])];
   return address("", values, names, { scale: scaleOf(values, numbers), format, ...(passes && { passes }) });
 }
 
-/** The image without a map, darkened outside the part that the network sees. */
-export const originalAddress = (values) => address("", values, [], { alpha: 0, format: "png" });
-
 /** Evidence with its receipt, which adds up to the logit of a label or to the difference of two logits. */
 export const receiptAddress = (values) =>
-  address("", values, ["label", "against"], { method: "evidence", format: "json" });
+  address("", values, ["label", "against", "prompt"], { method: "evidence", format: "json" });
 
-export const wallAddress = (values, format, limits) =>
-  address("/wall", values, format === "png" ? ["colormap", "interpolation"] : [], {
-    scale: wallScale(limits),
-    format,
-  });
+/** What there is of an image beside maps: all of these in one array, its embedding, its tokens, itself. */
+export const partAddress = (id, part) => `${ROOT}attention/${encodeURIComponent(id)}/${part}`;
 
-export const reportAddress = (values) => address("/report", values, ["label"]);
+/** Evidence of an image for being like another one. */
+export const alikeAddress = (id, other) =>
+  address("", { id }, [], { method: "evidence", like: idNow(other), against: "nothing", format: "json" });
+
+export const reportAddress = (values) => address("/report", values, values.prompt ? [] : ["label"]);
 
 export const verifyAddress = (values) => address("/verify", values, ["method", ...METHODS[values.method].takes]);
 

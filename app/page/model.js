@@ -23,6 +23,7 @@ export async function loadModel() {
 
 function name({ name, digest, provider, computes_in: computed, manifest: { precision: stored } }) {
   const precision = stored === computed ? stored : `${stored}, computed in ${computed}`;
+  document.title = `${name} · vit-serve`;
   byId("served").replaceChildren(
     element("b", {}, name),
     element("code", { title: `Digest ${digest}` }, digest.slice(0, 8)),

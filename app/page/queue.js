@@ -1,8 +1,10 @@
 // Files from a drop, the clipboard or the file dialog. Each is sent to the model and shown with its result.
 
 import { send } from "./api.js";
+import { acceptDrops } from "./drop.js";
 import { breakable, byId, element } from "./element.js";
 import { remindOfKey } from "./key.js";
+import { patient } from "./latest.js";
 import { percent } from "./numbers.js";
 import { Refusals } from "./refusals.js";
 
@@ -11,14 +13,15 @@ const TOAST_MS = 8000;
 const MARGIN = 40; // pixels of the strip beside the chosen image
 const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
-/** Dispatches `choose` with a result: the first of the files just added, or the one that is clicked. */
+/** Dispatches `choose` with a result: of the first of the files just added that can be used, or the one that is clicked;
+ * before that `begin` with the files, `add` when one has a result, and `end` if none can be used.
+ */
 export class Queue extends EventTarget {
   #waiting = [];
   #running = 0;
-  #fresh = []; // the files added last, until the first of them has a result
+  #fresh = []; // the files added last that are not refused, until the first of them has a result
   #list = byId("queue");
   #refusals = new Refusals(byId("refusals"));
-  #following = true; // whether the chosen image is kept in view: until the strip is scrolled away from it
   #saying; // the timer that ends it
   #classes;
   #named = new Map(); // the items that have a result, by its id
@@ -36,11 +39,7 @@ export class Queue extends EventTarget {
       if (!target.closest("input, textarea")) this.#take(clipboardData.files);
     });
     byId("again").addEventListener("click", () => file.click());
-    new ResizeObserver(() => this.#reveal()).observe(this.#list);
-    this.#list.addEventListener("scroll", () => {
-      this.#following = Math.abs(this.#list.scrollLeft - this.#place()) < 1;
-    });
-    this.#acceptDrops();
+    acceptDrops((files) => this.#take(files));
     for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.say(""), true);
   }
 
@@ -48,12 +47,16 @@ export class Queue extends EventTarget {
     if (!files.length) return;
     remindOfKey();
     this.#fresh = [];
+    this.#dispatch("begin", files);
     for (const file of files) {
       const item = new Item(file, {
         classes: this.#classes,
         refusals: this.#refusals,
         choose: (result) => this.#dispatch("choose", result),
-        retry: () => this.#enqueue(item),
+        retry: () => {
+          this.#fresh.push(item);
+          this.#enqueue(item);
+        },
       });
       this.#fresh.push(item);
       this.#enqueue(item);
@@ -76,8 +79,7 @@ export class Queue extends EventTarget {
   /** Outline the image with this id, and scroll to it along the strip. */
   mark(id) {
     for (const node of this.#list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
-    this.#following = true;
-    this.#reveal();
+    this.#list.scrollLeft = (this.#list.querySelector(".chosen")?.offsetLeft ?? 0) - MARGIN;
   }
 
   /** The `name` of the file with this id, and its `result`. Undefined if it was not added here. */
@@ -85,15 +87,9 @@ export class Queue extends EventTarget {
     return this.#named.get(id);
   }
 
-  #reveal() {
-    this.#list.scrollLeft = this.#place();
-  }
-
-  /** How far the strip is scrolled where it shows the chosen image. */
-  #place() {
-    const { offsetLeft: left = 0, offsetWidth: width = 0 } = this.#list.querySelector(".chosen") ?? {};
-    const { scrollLeft, clientWidth } = this.#list;
-    return Math.min(Math.max(scrollLeft, left + width + MARGIN - clientWidth), Math.max(left - MARGIN, 0));
+  /** All that have a result, in the order in which they were added: [{id, name, file, source, result}]. */
+  get images() {
+    return [...this.#named.values()].sort((a, b) => a.node.place - b.node.place);
   }
 
   #enqueue(item) {
@@ -109,30 +105,23 @@ export class Queue extends EventTarget {
     const result = await item.send();
     this.#running -= 1;
     if (result) this.#named.set(result.id, item);
-    if (result && this.#fresh.includes(item)) {
-      this.#fresh = [];
-      this.#dispatch("choose", result);
-    }
-    if (this.#following) this.#reveal(); // a card has changed its width, or left the strip
+    if (result) this.#dispatch("add");
+    this.#settle(item, result);
     this.#next();
+  }
+
+  /** Choose the first of the files just added as soon as it has a result, and all before it are refused. */
+  #settle(item, result) {
+    if (!this.#fresh.includes(item)) return;
+    if (!result) this.#fresh.splice(this.#fresh.indexOf(item), 1);
+    const [first] = this.#fresh;
+    if (first && !this.#named.has(first.result?.id)) return;
+    this.#fresh = [];
+    this.#dispatch(first ? "choose" : "end", first?.result);
   }
 
   #dispatch(type, detail) {
     this.dispatchEvent(new CustomEvent(type, { detail }));
-  }
-
-  #acceptDrops() {
-    let inside = 0; // dragenter and dragleave fire for every element under the pointer
-    const veil = (shown) => byId("veil").classList.toggle("shown", shown);
-    const files = (event) => event.dataTransfer?.types.includes("Files");
-    addEventListener("dragenter", (event) => files(event) && veil(++inside > 0));
-    addEventListener("dragleave", (event) => files(event) && veil(--inside > 0));
-    addEventListener("dragover", (event) => event.preventDefault());
-    addEventListener("drop", (event) => {
-      event.preventDefault(); // the browser would open a link
-      veil((inside = 0) > 0);
-      this.#take(event.dataTransfer.files);
-    });
   }
 }
 
@@ -153,7 +142,8 @@ class Item {
     this.#file = file;
     this.#retry = retry;
     this.#status = element("span", { class: "status" }, "waiting");
-    const image = element("img", { src: URL.createObjectURL(file), alt: "" });
+    this.source = URL.createObjectURL(file);
+    const image = element("img", { src: this.source, alt: "" });
     image.addEventListener("error", () => image.classList.add("unseen")); // a format that this browser cannot draw
     this.#button = element("button", { type: "button", disabled: true, title: file.name }, image, this.#status);
     this.#button.addEventListener("click", () => choose(this.result));
@@ -165,21 +155,29 @@ class Item {
     return this.#file.name;
   }
 
+  get file() {
+    return this.#file;
+  }
+
+  get id() {
+    return this.result.id;
+  }
+
   async send() {
     const classes = await this.#classes;
     this.node.className = "working";
     this.#button.append(this.#status);
     this.#show("…");
     try {
-      this.result = await send(this.#file, classes);
+      this.result = await patient(() => send(this.#file, classes));
     } catch (problem) {
       this.#refuse(problem);
       return undefined;
     }
-    const { predictions: [best] = [], embedding } = this.result;
+    const { predictions: [best] = [] } = this.result;
     this.node.className = "named";
-    const [what, score] = best ? [classes.name(best.index), percent(best.score)] : [`${embedding.length} numbers`, ""];
-    this.#show(element("b", {}, breakable(what)), score, element("small", {}, this.name));
+    const label = best && [element("b", {}, breakable(classes.name(best.index))), percent(best.score)];
+    this.#show(...(label ?? []), element("small", {}, this.name));
     if (!this.result.id) {
       this.#status.append(". The server could not keep its maps.");
       return undefined;
@@ -190,8 +188,8 @@ class Item {
   }
 
   #refuse(problem) {
+    this.result = undefined;
     this.node.className = "refused";
-    const remove = element("button", { type: "button", class: "link", onclick: () => this.#remove() }, "Remove");
     const again = element(
       "button",
       {
@@ -207,15 +205,10 @@ class Item {
       "Try again",
     );
     setTimeout(() => (again.disabled = false), 1000 * problem.retryAfter);
-    const more = element("span", { class: "more" }, problem.temporary ? again : null, remove);
+    const more = element("span", { class: "more" }, problem.temporary ? again : null);
     this.#show(element("b", {}, this.name), ` ${problem.message}`);
     this.node.append(this.#status, more); // the sentence must not be inside the button
     this.#refusals.add(this.node);
-  }
-
-  #remove() {
-    this.#refusals.remove(this.node);
-    URL.revokeObjectURL(this.#button.querySelector("img").src);
   }
 
   #show(...what) {

@@ -23,8 +23,8 @@ export function showReceipt(state, classes) {
     load: (values, signal) => json(receiptAddress(values), { signal }),
     show: (answer, values) => {
       const { receipt, comparison, label, against } = classes.named(answer, values);
-      const own = table(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`);
-      const lead = comparison ? [table(comparison.receipt, `“${label}” − “${comparison.against}”`)] : [];
+      const own = receiptTable(receipt, against ? `“${label}” − “${against}”` : `Logit for “${label}”`);
+      const lead = comparison ? [receiptTable(comparison.receipt, `“${label}” − “${comparison.against}”`)] : [];
       byId("receipt").replaceChildren(...lead, own);
       const patches = fixed(receipt.patches, 3, { plus: true });
       byId("receipt-status").textContent = `Patches contribute ${patches} to ${subject(label, against)} directly.`;
@@ -37,13 +37,15 @@ export function showReceipt(state, classes) {
   });
 }
 
-function table(receipt, total) {
+/** The parts of a `receipt`, and their sum, which is called `total`. */
+export function receiptTable(receipt, total) {
+  const whole = receipt.logit ?? receipt.cosine;
   const ends = [0];
   for (const [name] of PARTS) ends.push(ends.at(-1) + receipt[name]);
-  const { bar, row } = tracks([...ends, receipt.logit]);
+  const { bar, row } = tracks([...ends, whole]);
   const parts = PARTS.map(([name, title], i) =>
     row(name, title, fixed(receipt[name], 3, { plus: true }), bar(ends[i], ends[i + 1])),
   );
-  const logit = row("logit", total, fixed(receipt.logit, 3), bar(0, receipt.logit));
+  const logit = row("logit", total, fixed(whole, 3), bar(0, whole));
   return element("table", { class: "receipt" }, element("tbody", {}, ...parts, logit));
 }

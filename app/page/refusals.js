@@ -4,17 +4,21 @@ export class Refusals {
   #box;
   #list;
 
-  /** `box`: a <details> with a list. */
+  /** `box`: a <details> with a list, and a button that removes all. */
   constructor(box) {
     this.#box = box;
     this.#list = box.querySelector("ul");
+    box.querySelector("button").addEventListener("click", () => {
+      this.#list.replaceChildren();
+      this.#count();
+    });
   }
 
   /** In the order in which files were added, whatever the order of their answers. */
   add(node) {
     const next = [...this.#list.children].find(({ place }) => place > node.place);
     this.#list.insertBefore(node, next ?? null);
-    if (this.#list.children.length === 2) this.#box.open = false;
+    this.#box.open &&= this.#list.children.length !== 2;
     this.#count();
   }
 

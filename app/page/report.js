@@ -15,8 +15,7 @@ const GRIDS = [
 ];
 const NUMBERED = 6; // with more heads in a row, the cells are too narrow for numbers
 
-/** `loaded` is called with each report. It is loaded too while `isUnlabelled(id)`: its labels are those of the answer. */
-export function showReport(state, { shape, classes }, { isUnlabelled, loaded }) {
+export function showReport(state, { shape, classes }) {
   function mark() {
     const { method, head } = state.values;
     const layer = method === "class_token" ? layerOf(state.values, shape) : "";
@@ -25,7 +24,7 @@ export function showReport(state, { shape, classes }, { isUnlabelled, loaded }) 
   }
 
   follow(state, ["id", "label"], {
-    needed: (values) => isInside(values) || isUnlabelled(values.id),
+    needed: isInside,
     load: (values, signal) => json(reportAddress(values), { signal }),
     show: (report, values) => {
       const { lens, heads, label, predictions } = classes.named(report, values);
@@ -36,7 +35,6 @@ export function showReport(state, { shape, classes }, { isUnlabelled, loaded }) 
       byId("heads").replaceChildren(...known.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
       byId("heads-part").hidden = false;
       mark();
-      loaded(report);
     },
     fail: () => (byId("lens-part").hidden = byId("heads-part").hidden = true), // the map shows the reason
   });

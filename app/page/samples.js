@@ -4,6 +4,7 @@ import { ROOT, blob } from "./api.js";
 import { byId, element } from "./element.js";
 
 const SAMPLES = ["a star", "a heart", "an arrow", "a bolt", "an hourglass", "a crescent"];
+const WRONG = "crescent"; // the model gets this one wrong
 const NAMED = 20; // labels
 
 /** The sample that is chosen is added to the `queue`. */
@@ -16,7 +17,7 @@ export function showSamples(labels, queue) {
   if (!samples.every(([, name]) => labels.includes(name))) return;
   byId("samples").hidden = false;
   for (const [title, name] of samples) {
-    const image = element("img", { src: `${ROOT}page/samples/${name}.jpg`, alt: `Sample: ${title}` });
+    const image = element("img", { src: `${ROOT}page/samples/${name}.jpg`, alt: `Sample: ${title}${name === WRONG ? ", which the model gets wrong" : ""}` });
     const choose = async () => {
       try {
         queue.add([new File([await blob(image.src)], `${name}.jpg`, { type: "image/jpeg" })]);
@@ -24,7 +25,7 @@ export function showSamples(labels, queue) {
         queue.say(problem.message);
       }
     };
-    const button = element("button", { type: "button", "data-sample": name, onclick: choose }, image);
+    const button = element("button", { type: "button", "data-sample": name, "data-said": name === WRONG ? "it gets this one wrong: see why" : name, onclick: choose }, image);
     byId("samples").lastElementChild.append(element("li", {}, button));
   }
 }

@@ -7,12 +7,14 @@ import { isMethod } from "./methods.js";
 
 const DEFAULTS = Object.freeze({
   id: "",
-  tab: "answer",
+  tab: "", // the first
   method: "", // the one that was judged the most faithful; else evidence, or the class token's without classes
   layer: "", // the default of the method
   head: "mean",
   label: "", // the most likely class
   against: "",
+  prompt: "", // of a label that was typed: the text that it stands in
+  other: "", // the id of the image that this one is compared with; else the nearest
   overlay: "true",
   fade: "true",
   alpha: "0.8",
@@ -41,7 +43,7 @@ export class State extends EventTarget {
   constructor({ method, layer, tabs }) {
     super();
     this.#tabs = tabs;
-    this.#defaults = { ...DEFAULTS, method, layer: layer ?? "" };
+    this.#defaults = { ...DEFAULTS, tab: tabs[0], method, layer: layer ?? "" };
     this.#values = this.#read();
     this.#place = placeOf(this.#values);
     addEventListener("hashchange", () => {
@@ -54,7 +56,7 @@ export class State extends EventTarget {
 
   #read() {
     const given = new URLSearchParams(location.hash.slice(1));
-    if (given.has("id")) given.set("id", firstId(given.get("id")));
+    for (const name of ["id", "other"]) if (given.has(name)) given.set(name, firstId(given.get(name)));
     if (!isMethod(given.get("method"))) given.delete("method"); // a link may be of another version
     if (!this.#tabs.includes(given.get("tab"))) given.delete("tab");
     return Object.fromEntries(Object.entries(this.#defaults).map(([name, value]) => [name, given.get(name) ?? value]));
@@ -92,6 +94,11 @@ export class State extends EventTarget {
     this.#dispatch(Object.keys(this.#values));
   }
 
+  /** Report something that is no value, such as that images were added. */
+  say(what) {
+    this.#dispatch([what]);
+  }
+
   #dispatch(changed) {
     this.dispatchEvent(new CustomEvent("change", { detail: new Set(changed) }));
   }
@@ -101,7 +108,7 @@ export class State extends EventTarget {
     const set = Object.entries(this.#values).filter(
       ([name, value]) => value !== this.#defaults[name] && !isIdle(name, this.#values),
     );
-    const now = set.map(([name, value]) => [name, name === "id" ? idNow(value) : value]);
+    const now = set.map(([name, value]) => [name, ["id", "other"].includes(name) ? idNow(value) : value]);
     return `${location.origin}${location.pathname}#${new URLSearchParams(now)}`;
   }
 }

@@ -3,10 +3,12 @@
 import { byId } from "./element.js";
 
 export const isInside = ({ tab }) => tab === "inside";
+export const isCompared = ({ tab }) => tab === "compare";
 
 /** `names`: ids of the panels, in the order of their tabs. */
 export function showTabs(state, names) {
   const list = document.querySelector("[role=tablist]");
+  list.append(...names.map((name) => byId(`tab-${name}`)));
 
   state.addEventListener("change", ({ detail }) => {
     if (!detail.has("tab")) return;
@@ -15,6 +17,7 @@ export function showTabs(state, names) {
       tab.ariaSelected = String(chosen);
       tab.tabIndex = chosen ? 0 : -1;
       byId(name).hidden = !chosen;
+      if (chosen) list.scrollLeft = tab.offsetLeft - list.clientWidth / 3;
     }
   });
 
@@ -26,10 +29,11 @@ export function showTabs(state, names) {
   });
 
   list.addEventListener("keydown", (event) => {
-    const here = names.indexOf(state.values.tab);
-    const there = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: names.length - 1 }[event.key];
+    const shown = names.filter((name) => byId(`tab-${name}`).offsetParent);
+    const here = shown.indexOf(state.values.tab);
+    const there = { ArrowLeft: here - 1, ArrowRight: here + 1, Home: 0, End: shown.length - 1 }[event.key];
     if (there === undefined) return;
-    const tab = names.at(there % names.length);
+    const tab = shown.at(there % shown.length);
     state.set({ tab });
     byId(`tab-${tab}`).focus();
     event.preventDefault();

@@ -1,32 +1,29 @@
-// The maps of all layers and heads, cut out of the server's sheet. Each is a button that chooses its head.
+// The maps of all layers and heads. Each is a button that chooses its head.
 
-import { blob, json } from "./api.js";
 import { showColorbar } from "./colorbar.js";
 import { layerOf } from "./controls.js";
+import { drawPatches } from "./draw.js";
 import { byId, element } from "./element.js";
 import { follow } from "./latest.js";
-import { endsOf, isOnWall, wallAddress, wallScale } from "./maps.js";
+import { limitsOf, range } from "./limits.js";
+import { endsOf, isOnWall, wallScale } from "./maps.js";
+import { show } from "./picture.js";
 import { beyond } from "./sentence.js";
 import { isInside } from "./tabs.js";
-
-const TRIM = 1; // pixels of the sheet at each edge of a cell, where scaling lets the white gap in
 
 export class Wall {
   #state;
   #shape;
-  #sheet;
   #wall = byId("wall");
 
-  constructor(state, shape) {
+  /** Shows what is in `stock`, all maps of an image. */
+  constructor(state, shape, stock) {
     this.#state = state;
     this.#shape = shape;
     follow(state, ["id", "colormap", "interpolation"], {
       needed: isInside,
-      load: async (values, signal) => {
-        const layout = await json(wallAddress(values, "json"), { signal });
-        return [await blob(wallAddress(values, "png", layout.limits), { signal }), layout];
-      },
-      show: ([png, layout], values) => this.#show(png, layout, values.colormap),
+      load: ({ id }) => stock.load(id).then(() => stock.heads(id)),
+      show: (maps, values) => this.#show(maps, values),
       busy: (said) => (byId("wall-status").textContent = said),
       fail: (problem) => {
         this.#wall.hidden = byId("wall-ramp").hidden = true;
@@ -36,39 +33,34 @@ export class Wall {
     state.addEventListener("change", () => this.#mark());
   }
 
-  #show(png, layout, colormap) {
-    const { layers, heads, cell, size, min, max, limits } = layout;
-    URL.revokeObjectURL(this.#sheet);
-    this.#sheet = URL.createObjectURL(png);
-    const style = { sheet: `url(${this.#sheet})`, layers, heads, ratio: cell[0] / cell[1] };
-    style.size = `${(100 * size[0]) / (cell[0] - 2 * TRIM)}% ${(100 * size[1]) / (cell[1] - 2 * TRIM)}%`;
-    for (const [name, value] of Object.entries(style)) this.#wall.style.setProperty(`--${name}`, value);
+  #show({ grid: [rows, columns], data }, { colormap, interpolation }) {
+    const { layers, heads } = this.#shape;
+    const found = limitsOf(data, () => data, "robust", false);
+    const limits = endsOf(wallScale(found), found);
+    const cell = (layer, head) => {
+      const map = data.subarray((layer * heads + head) * rows * columns).subarray(0, rows * columns);
+      return this.#cell(layer, head, drawPatches({ values: map, limits, grid: [rows, columns] }, colormap));
+    };
     const count = (n) => [...Array(n).keys()];
+    for (const [name, value] of Object.entries({ layers, heads, ratio: columns / rows })) this.#wall.style.setProperty(`--${name}`, value);
+    this.#wall.classList.toggle("smooth", interpolation !== "nearest");
     this.#wall.replaceChildren(
       element("span"),
       ...count(heads).map((head) => element("span", {}, head)),
-      ...count(layers).flatMap((layer) => [
-        element("span", {}, layer),
-        ...count(heads).map((head) => this.#cell(layer, head, layout)),
-      ]),
+      ...count(layers).flatMap((layer) => [element("span", {}, layer), ...count(heads).map((head) => cell(layer, head))]),
     );
-    showColorbar(byId("wall-ramp"), { limits: endsOf(wallScale(limits), limits), min, max, colormap });
+    const [min, max] = range(data);
+    showColorbar(byId("wall-ramp"), { limits, min, max, colormap });
     this.#wall.hidden = byId("wall-ramp").hidden = false;
-    const outside = wallScale(limits) === layout.scale ? layout.beyond : 0;
-    byId("wall-status").textContent = beyond(outside, layers * heads * layout.grid[0] * layout.grid[1]);
+    byId("wall-status").textContent = beyond(data.filter((value) => value > limits[1]).length, data.length);
     this.#mark();
   }
 
-  #cell(layer, head, { origin, cell, gap, size }) {
-    const button = element("button", {
-      type: "button",
-      "aria-label": `Layer ${layer}, head ${head}`,
-      onclick: () => this.#state.set({ method: "class_token", layer: String(layer), head: String(head) }),
-    });
-    const place = (at, axis) =>
-      (100 * (origin[axis] + TRIM + at * (cell[axis] + gap))) / (size[axis] - cell[axis] + 2 * TRIM);
-    button.style.backgroundPosition = `${place(head, 0)}% ${place(layer, 1)}%`;
-    return button;
+  #cell(layer, head, pixels) {
+    const canvas = element("canvas");
+    show(canvas, pixels);
+    const choose = () => this.#state.set({ method: "class_token", layer: String(layer), head: String(head) });
+    return element("button", { type: "button", "aria-label": `Layer ${layer}, head ${head}`, onclick: choose }, canvas);
   }
 
   /** Only one cell is a stop of the Tab key; the arrow keys step through the others. */

@@ -1,8 +1,13 @@
 """What tests do with the page, and what it shows."""
 
+from base64 import b64decode
+from io import BytesIO
 from mimetypes import guess_type
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+from PIL import Image
 
 PHONE = {"has_touch": True, "viewport": {"width": 390, "height": 844}}
 
@@ -15,8 +20,7 @@ def pick(page: Any, files: dict[str, bytes]) -> None:
 
 def settle(page: Any) -> None:
     """Wait until the page shows the map that the controls ask for, or has it where another tab is open."""
-    page.locator("body:not(.empty) #stage[aria-busy='false'] #map[src]").wait_for(state="attached")
-    page.evaluate("map.decode()")
+    page.locator("body:not(.empty) #stage[aria-busy='false']").wait_for(state="attached")
 
 
 def turn(page: Any, tab: str) -> None:
@@ -29,11 +33,20 @@ def shown(page: Any) -> str:
     return page.evaluate(
         """() => {
             const canvas = document.createElement("canvas");
-            [canvas.width, canvas.height] = [160, Math.round((160 * map.naturalHeight) / map.naturalWidth)];
+            [canvas.width, canvas.height] = [160, Math.round((160 * map.height) / map.width)];
             canvas.getContext("2d").drawImage(map, 0, 0, canvas.width, canvas.height);
             return canvas.toDataURL();
         }"""
     )
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two maps, as `shown` gives them, are the same on a file and on the image that the service keeps of it."""
+    first, second = (
+        np.asarray(Image.open(BytesIO(b64decode(data.split(",")[1]))).convert("RGB")).astype(int)
+        for data in (one, other)
+    )
+    return first.shape == second.shape and bool(np.abs(first - second).mean() < 2)
 
 
 def link(page: Any) -> str:
@@ -52,6 +65,13 @@ def visible(image: Any) -> bool:
 def served(page: Any, path: str) -> dict[str, Any]:
     """JSON of the service."""
     return page.request.get(page.url.split("#")[0].rstrip("/") + path).json()
+
+
+def ask_unlikely(page: Any) -> None:
+    """Ask for the evidence of a label of which the page has no maps."""
+    likely = page.locator(".labels .name").all_inner_texts()
+    labels = served(page, "/model")["manifest"]["labels"]
+    page.fill("[name=label]", next(label for label in labels if label not in likely))
 
 
 def address(page: Any, format: str = "json") -> str:

@@ -35,8 +35,9 @@ def of(name: str) -> pytest.MarkDecorator:
 
 @of("backbone")
 def test_a_backbone_shows_maps_and_no_part_that_needs_labels(looking, visit):
-    assert looking.get_by_role("tab").all_inner_texts() == ["Map", "Inside"]
-    assert "32 numbers" in looking.locator("#queue").inner_text()
+    assert looking.get_by_role("tab").all_inner_texts() == ["Compare", "Map", "Inside", "Model"]
+    looking.locator("#embedding-said", has_text="32 numbers").wait_for()
+    turn(looking, "Map")
     assert asked(looking)["method"] == "class_token"
     assert looking.locator("#map").is_visible()
     turn(looking, "Inside")
@@ -46,7 +47,7 @@ def test_a_backbone_shows_maps_and_no_part_that_needs_labels(looking, visit):
         assert not looking.locator(part).is_visible(), part
     page = visit(link(looking).replace("inside", "what-if"))
     settle(page)
-    assert (page.locator("#map").is_visible(), page.locator("#labels").is_visible()) == (True, False)
+    assert (page.locator("#ask-part").is_visible(), page.locator("#labels").is_visible()) == (True, False)
 
 
 @of("labels of one text")

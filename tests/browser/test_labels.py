@@ -59,7 +59,7 @@ def test_evidence_for_a_label_and_against_another(looking):
     settle(looking)
     answer = served(looking, address(looking))
     assert (answer["label"], answer["against"]) == (second, "star")
-    assert f"logit of {second} minus that to the logit of star" in looking.locator("#recipe").text_content()
+    assert looking.locator("#saying").inner_text() == f"Red patches speak for “{second}”, blue ones for “star”."
     turn(looking, "Inside")
     looking.locator(".receipt .logit th", has_text=f"“{second}” − “star”").wait_for()
     turn(looking, "Answer")

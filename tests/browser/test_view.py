@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.browser.stage import asked, link, settle, shown, turn
+from tests.browser.stage import alike, asked, link, settle, shown, turn
 
 THEMES = ("light", "dark")
 
@@ -21,7 +21,7 @@ def test_a_link_restores_everything_in_a_fresh_browser(looking, visit):
     looking.check("[name=beside]")
     before = shown(looking)
     other = visit(link(looking), viewport={"width": 1000, "height": 700})
-    assert shown(other) == before
+    assert alike(shown(other), before)
     assert asked(other) == asked(looking)
     assert other.locator("#original-pane").is_visible()
     assert [other.locator(part).input_value() for part in ("#layer :checked", "[name=colormap]")] == ["3", "magma"]
@@ -58,7 +58,7 @@ def test_back_leads_to_the_image_and_the_tab_before_and_not_through_what_control
         assert page.locator(".queue .chosen", has_text="star").is_visible()
     page.go_back()
     assert link(page) == views[0]
-    assert (page.locator("h1").is_visible(), page.locator("#answer").is_visible()) == (True, False)
+    assert (page.locator("#intro-title").is_visible(), page.locator("#answer").is_visible()) == (True, False)
     page.go_forward()
     page.go_forward()
     page.go_forward()
@@ -159,7 +159,12 @@ def test_the_theme_follows_the_system_until_it_is_chosen(visit):
 
 
 def test_everything_to_use_or_to_see_has_a_name(looking):
-    for tab, part in (("What if", "#patches [role=gridcell]"), ("Inside", "#wall button"), ("Answer", "#map")):
+    for tab, part in (
+        ("Compare", "#ask-ramp[aria-label]"),
+        ("What if", "#patches [role=gridcell]"),
+        ("Inside", "#wall button"),
+        ("Answer", "#map"),
+    ):
         turn(looking, tab)
         looking.locator(part).first.wait_for()
     nameless = """(es) => es.filter((e) => !(e.ariaLabel || e.labels?.[0]?.textContent || e.alt || e.textContent ||

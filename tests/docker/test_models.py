@@ -50,10 +50,12 @@ def client(models) -> Iterator[httpx.Client]:
 
 
 def test_the_address_lists_the_models_for_a_person_and_for_a_program(models, client):
-    page = client.get("/")
+    page = client.get("/", headers={"Accept": "text/html" if models.program == "nginx" else "text/plain"})
     if models.program == "haproxy":
         assert page.text.split() == sorted(NAMES)
+        assert "/page/list.js" in client.get("/", headers={"Accept": "text/html"}).text
         return
+    assert "/page/list.js" in page.text
     assert re.findall(r'<a href="([^"]+)">\1</a>', page.text) == sorted(NAMES)
     found = client.get("/", headers=JSON)
     assert found.headers["content-type"] == "application/json"

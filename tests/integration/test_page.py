@@ -25,6 +25,11 @@ def test_every_file_has_its_type_and_the_policy(client):
         assert response.headers["x-content-type-options"] == "nosniff"
 
 
+def test_a_first_visit_takes_at_most_300_kb(client):
+    files = [name for name in FILES if not name.startswith("list.")]  # of the list of a balancer
+    assert sum(len(client.get(f"/page/{name}").content) for name in [*files, "colormaps.png"]) <= 300_000
+
+
 @pytest.mark.parametrize("path", ["/", "/page/colormaps.png", "/static-offline-docs/swagger-ui.css"])
 def test_a_range_is_ignored(client, path):
     whole = client.get(path)

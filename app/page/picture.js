@@ -1,0 +1,38 @@
+// The image that maps are drawn on: from the person's file, which the browser has, or the one that the service keeps.
+
+import { blob, sentAs } from "./api.js";
+import { Kept } from "./kept.js";
+import { partAddress } from "./maps.js";
+
+export const LONGEST = 640; // pixels, as of the image that the service draws on
+const KEPT = 12;
+
+const pictures = new Kept(KEPT, load);
+
+/** The picture of an image as ImageData: upright, and on white. */
+export const pictureOf = (id) => pictures.get(id);
+
+async function load(id) {
+  const { file } = sentAs(id);
+  const own = file && (await pixelsOf(file).catch(() => undefined)); // a format that this browser cannot draw
+  return own ?? pixelsOf(await blob(partAddress(id, "image")));
+}
+
+/** Shrunk by the whole factor that leaves at most `longest` pixels. */
+export async function pixelsOf(file, longest = LONGEST) {
+  const bitmap = await createImageBitmap(file);
+  const factor = Math.ceil(Math.max(bitmap.width, bitmap.height) / longest);
+  const size = [Math.ceil(bitmap.width / factor), Math.ceil(bitmap.height / factor)];
+  const canvas = new OffscreenCanvas(...size).getContext("2d", { willReadFrequently: true });
+  Object.assign(canvas, { imageSmoothingQuality: "high", fillStyle: "#fff" });
+  canvas.fillRect(0, 0, ...size);
+  canvas.drawImage(bitmap, 0, 0, ...size);
+  bitmap.close();
+  return canvas.getImageData(0, 0, ...size);
+}
+
+/** Let a canvas show pixels. */
+export function show(canvas, pixels) {
+  [canvas.width, canvas.height] = [pixels.width, pixels.height];
+  canvas.getContext("2d").putImageData(pixels, 0, 0);
+}

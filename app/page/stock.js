@@ -1,0 +1,104 @@
+// All maps of an image in one array, so that another method, layer, head or label takes no request. What is not in it,
+// such as a label that is not likely, is asked of the service.
+
+import { array } from "./api.js";
+import { layerOf } from "./controls.js";
+import { Kept } from "./kept.js";
+import { limitsOf, range } from "./limits.js";
+import { partAddress, scaleOf } from "./maps.js";
+import { isOfLabel, isSigned } from "./methods.js";
+
+const KEPT = 12; // images
+const EXACT = 2 ** 17; // bytes; more come as float16
+
+export class Stock {
+  #shape;
+  #images = new Kept(KEPT, (id) => array(partAddress(id, `maps?dtype=${this.#dtype}`)));
+
+  /** `shape`: the manifest of the model. */
+  constructor(shape) {
+    this.#shape = shape;
+  }
+
+  /** The maps of an image, loaded once. */
+  load(id) {
+    return this.#images.get(id);
+  }
+
+  get #dtype() {
+    const { layers, heads, tokens, explains } = this.#shape;
+    const maps = layers * heads + 1 + (explains.classes?.[0] ?? 0) * layers;
+    return 4 * maps * tokens.grid[0] * tokens.grid[1] > EXACT ? "float16" : "float32";
+  }
+
+  /** The heads of all layers of an image that is there: [layers × heads] maps, one after the other. */
+  heads(id) {
+    const { layers, heads } = this.#shape;
+    const { shape: [, rows, columns], data } = this.#images.now(id);
+    return { grid: [rows, columns], data: data.subarray(0, layers * heads * rows * columns) };
+  }
+
+  /** The map for the state's `values` as JSON has it, or undefined. `likely`: indices of the image's labels, the most
+   * likely first; `index` and `against`: of the labels that are explained.
+   */
+  map(values, { likely, index, against }) {
+    const maps = this.#images.now(values.id);
+    const classes = likely.slice(0, this.#shape.explains.classes?.[0]);
+    const [own, other] = [classes.indexOf(index), classes.indexOf(against)];
+    const ofLabel = isOfLabel(values.method);
+    const [layer, { method, head }] = [layerOf(values, this.#shape), values];
+    const missing = ofLabel && (own < 0 || values.prompt || (values.against && other < 0));
+    if (!maps || method === "measured" || missing || !(isOne(layer, this.#shape.layers) && isOne(head, this.#shape.heads))) return undefined;
+    const [numbers, siblings] = ofLabel ? this.#evidence(maps, method, layer, own, other) : this.#attention(maps, values, layer);
+    const [min, max] = range(numbers);
+    const sum = numbers.reduce((a, b) => a + b, 0);
+    const limits = limitsOf(numbers, siblings, scaleOf(values), isSigned(method));
+    const labels = ofLabel ? { label: "", index, against: values.against || null } : {}; // by their keys: see Classes.named
+    const place = /\d/.test(layer) ? Number(layer) : layer;
+    return { method, layer: place, head, grid: maps.shape.slice(1), values: numbers, limits, min, max, sum, ...labels };
+  }
+
+  /** The numbers, and what gives those of all maps that a shared scale compares it with. */
+  #attention(maps, { id, method, head }, layer) {
+    const { layers, heads } = this.#shape;
+    const rollout = one(maps, layers * heads);
+    if (method === "rollout") return [rollout, () => rollout];
+    const ofLayer = (l) => {
+      if (/\d/.test(head)) return one(maps, l * heads + Number(head));
+      return reduced(several(heads, (h) => one(maps, l * heads + h)), head);
+    };
+    return [layer === "mean" ? reduced(several(layers, ofLayer), "mean") : ofLayer(Number(layer)), () => this.heads(id).data];
+  }
+
+  #evidence(maps, method, layer, own, other) {
+    const { layers, heads } = this.#shape;
+    const first = layers * heads + 1;
+    const rollout = one(maps, layers * heads);
+    const ofClass = (k) =>
+      several(layers, (l) => {
+        const less = other < 0 ? undefined : one(maps, first + other * layers + l);
+        const numbers = one(maps, first + k * layers + l).map((value, i) => value - (less?.[i] ?? 0));
+        return method === "evidence" ? numbers : numbers.map((value, i) => Math.max(value, 0) * rollout[i]);
+      });
+    const each = ofClass(own);
+    const siblings = () => {
+      const all = other < 0 ? several((maps.shape[0] - first) / layers, ofClass) : [each];
+      return all.flatMap((rows) => [...rows, reduced(rows, "sum")].flatMap((row) => [...row]));
+    };
+    return [/\d/.test(layer) ? each[layer] : reduced(each, layer), siblings];
+  }
+}
+
+const one = ({ shape: [, rows, columns], data }, i) => data.subarray(i * rows * columns, (i + 1) * rows * columns);
+
+/** Whether a text is a number below `count`, or the name of a mean and the like. */
+const isOne = (text, count) => (/^\d+$/.test(text) ? Number(text) < count : ["sum", "mean", "max", "min"].includes(text));
+
+const several = (count, make) => Array.from({ length: count }, (_, i) => make(i));
+
+/** The mean, sum, largest or smallest of several maps, patch by patch. */
+function reduced(maps, how) {
+  const all = { max: Math.max, min: Math.min }[how] ?? ((a, b) => a + b);
+  const size = how === "mean" ? maps.length : 1;
+  return maps[0].map((_, i) => maps.map((map) => map[i]).reduce((a, b) => all(a, b)) / size);
+}
