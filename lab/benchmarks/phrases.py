@@ -19,13 +19,12 @@ from time import perf_counter
 import httpx
 import torch
 
-from lab.benchmarks.record import Rows
+from lab.benchmarks.record import ROOT, Rows
 from lab.benchmarks.rounds import quartiles
-from tests.support.altered import GOLDEN
 from tests.support.pictures import jpeg
 from tests.support.server import PATIENT, Process, running
 
-SOURCE = GOLDEN / "huggingface-clip"
+SOURCE = ROOT / "tests" / "golden" / "checkpoints" / "huggingface-clip"
 FILES = ("tokenizer.json", "tokenizer_config.json", "labels.txt")
 ROUNDS = 30
 PHRASES = 10
@@ -57,8 +56,8 @@ def measure() -> Rows:
 def served(folder: Path) -> Iterator[httpx.Client]:
     checkpoint, bundle = folder / "checkpoint", folder / "bundle"
     save(checkpoint)
-    command = [sys.executable, "-m", "export", "--checkpoint", checkpoint, "--labels", checkpoint / "labels.txt"]
-    subprocess.run([*command, "--text", "--out", bundle], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "export", "--checkpoint", str(checkpoint), "--text", "--out", str(bundle)]
+    subprocess.run([*command, "--labels", str(checkpoint / "labels.txt")], check=True, stdout=subprocess.DEVNULL)
     with running(bundle, **PATIENT) as server, client_of(server) as client:
         yield client
 
