@@ -76,7 +76,7 @@ def test_expired_maps_give_a_message(visit, complaints):
     page.click("[data-sample=star]")
     settle(page)
     assert page.locator("#trouble").is_hidden()
-    assert page.locator("#controls").is_visible()
+    page.locator("#controls").wait_for()
 
 
 def test_an_invalid_link_gives_a_message(looking, complaints):
