@@ -295,6 +295,39 @@ class Manifest(Frozen):
         return tuple(layer for layer in range(1, self.layers + 1) if array_of(layer) in self.arrays)
 
 
+class Weights:
+    """A file of weights, which the model reads as it runs. It stays open: its name may lead to another file later."""
+
+    def __init__(self, path: Path, *, checksum: str) -> None:
+        """`checksum` is the SHA-256 that the file should have. Raises OSError."""
+        self._checksum = checksum
+        self._file = os.open(path, os.O_RDONLY)
+        finalize(self, os.close, self._file)
+        self._checked = self._state()
+
+    def changed(self) -> bool:
+        """Whether the file has been written to since. Another file under the same name, as `mv` and the exporter put it
+        there, does not count. Raises OSError.
+        """
+        if (state := self._state()) == self._checked:
+            return False
+        # Links and permissions change the last number too, and so does a write that puts the time of the file back.
+        if state[:-1] != self._checked[:-1] or self._sha256() != self._checksum:
+            return True
+        self._checked = state
+        return False
+
+    def _state(self) -> tuple[int, ...]:
+        state = os.fstat(self._file)
+        return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
+
+    def _sha256(self) -> str:
+        """Read without mapping the file: it may be cut off meanwhile."""
+        with open(self._file, "rb", closefd=False) as file:
+            file.seek(0)
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 @dataclass(kw_only=True, eq=False)
 class Bundle:
     """A folder with a valid manifest."""
@@ -304,15 +337,16 @@ class Bundle:
     digest: str  # sha256 of the manifest, and through its checksums of everything
 
     def __post_init__(self) -> None:
-        self._weights = -1  # kept open: its name may lead to another file later
-        self._checked: tuple[int, ...] = ()
+        self._weights: list[Weights] = []
 
     def check_files(self) -> None:
         """Raises BundleError when a file is missing or altered. Reads every byte."""
         with suppress(OSError):
-            self._weights = os.open(self.folder / WEIGHTS, os.O_RDONLY)
-            finalize(self, os.close, self._weights)
-            self._checked = self._state()
+            self._weights = [
+                Weights(self.folder / name, checksum=self.manifest.files[name])
+                for name in (WEIGHTS, TEXT_WEIGHTS)
+                if name in self.manifest.files
+            ]
         for name, expected in self.manifest.files.items():
             file = self.folder / name
             exists = os.path.isfile(file)  # noqa: PTH113 (False too for what cannot be a name, and links in a circle)
@@ -322,27 +356,8 @@ class Bundle:
                 raise BundleError(f"{file} does not have the checksum that the manifest states: it was altered")
 
     def weights_changed(self) -> bool:
-        """Whether the weights that were checked have been written to since. The model reads them from the file as it
-        runs. Another file under the same name, as `mv` and the exporter put it there, does not count.
-        Raises OSError.
-        """
-        if self._weights < 0 or (state := self._state()) == self._checked:
-            return False
-        # Links and permissions change the last number too, and so does a write that puts the time of the file back.
-        if state[:-1] != self._checked[:-1] or self._checksum() != self.manifest.files[WEIGHTS]:
-            return True
-        self._checked = state
-        return False
-
-    def _state(self) -> tuple[int, ...]:
-        state = os.fstat(self._weights)
-        return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
-
-    def _checksum(self) -> str:
-        """The SHA-256 of the weights, read without mapping them: the file may be cut off meanwhile."""
-        with open(self._weights, "rb", closefd=False) as file:
-            file.seek(0)
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        """Whether weights that were checked have been written to since. Raises OSError."""
+        return any(weights.changed() for weights in self._weights)
 
 
 def load_bundle(folder: Path) -> Bundle:

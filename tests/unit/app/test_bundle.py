@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.bundle import UPGRADING, BundleError, load_bundle
+from app.bundle import UPGRADING, BundleError, load_bundle, sha256
 from app.settings import DEMO_BUNDLE
 from tests.support.edited import edit
 
@@ -77,6 +77,15 @@ def test_weights_that_are_written_to_have_changed_and_a_file_in_their_place_has_
     assert not loaded.weights_changed()
     change(weights)
     assert loaded.weights_changed() == changed
+
+
+def test_the_weights_of_a_text_tower_are_watched_too(bundle):
+    weights, loaded = bundle / "text.bin", load_bundle(bundle)
+    weights.write_bytes(b"1")
+    loaded.manifest.files["text.bin"] = sha256(weights)
+    loaded.check_files()
+    weights.write_bytes(b"2")
+    assert loaded.weights_changed()
 
 
 def test_a_file_outside_the_folder_is_refused(bundle):
