@@ -39,7 +39,9 @@ def image_in_base64(text: str) -> bytes:
     try:
         return binascii.a2b_base64(letters + b"=" * (-len(letters) % 4), strict_mode=True)
     except ValueError:
-        raise MalformedRequest("An image in JSON must be base64.") from None
+        raise MalformedRequest(
+            f"An image in JSON must be base64, and a text must be shorter than {LARGE_BYTES} characters."
+        ) from None
 
 
 def bytes_in_numbers(values: list[Any]) -> npt.NDArray[np.uint8] | None:

@@ -55,7 +55,7 @@ def test_a_document_comes_back_whole_or_its_large_text_is_no_base64(document, in
         try:
             found = read(text)
         except MalformedRequest as refusal:
-            assert refusal.detail == "An image in JSON must be base64."  # noqa: PT017 - or none is raised
+            assert refusal.detail.startswith("An image in JSON must be base64")  # noqa: PT017 - or none is raised
             return
     assert same(found, document)
 
