@@ -49,7 +49,7 @@ def images_in(document: object, *, max_images: int, instead: str | None = None) 
     extra = content.model_extra or {}
     if content.inputs is None and instead not in extra:
         raise MalformedRequest(_FORM)
-    values = content.inputs if isinstance(content.inputs, list) else [content.inputs] if content.inputs else []
+    values = content.inputs if isinstance(content.inputs, list) else [] if content.inputs is None else [content.inputs]
     if content.inputs is not None and not 1 <= len(values) <= max_images:
         raise MalformedRequest(f"The request has {len(values)} images: send from 1 to {max_images}.")
     if any(name in extra for name in _NAMES):

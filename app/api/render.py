@@ -21,6 +21,8 @@ from app.errors import DeadlineExceeded, Overloaded
 from app.telemetry.request_state import RequestState
 
 BINARY = {"type": "string", "format": "binary"}
+FILE = {"schema": BINARY, "example": "(a file)"}
+ANY_FILE = {"application/octet-stream": FILE}  # generators of clients leave out what they do not know
 Format = Literal["png", "json", "npy"]
 MEDIA_TYPES: dict[Format, str] = {"png": "image/png", "json": "application/json", "npy": "application/x-npy"}
 MAX_AGE_S = 3600
@@ -98,11 +100,8 @@ async def drawn(
 
 def representations(*formats: Format) -> dict[int | str, dict[str, Any]]:
     """The entry of OpenAPI for a path that answers in these formats, and whose `response_class` is Response."""
-    binary = {"schema": BINARY, "example": "(a file)"}
-    content = {MEDIA_TYPES[format]: {} if format == "json" else binary for format in formats}
-    if formats == ("npy",):
-        content["application/octet-stream"] = binary  # generators of clients leave out what they do not know
-    return {200: {"content": content}}
+    content = {MEDIA_TYPES[format]: {} if format == "json" else FILE for format in formats}
+    return {200: {"content": content if formats != ("npy",) else {**content, **ANY_FILE}}}
 
 
 def preferred_format(accept: Iterable[str], *, among: Iterable[Format]) -> Format:

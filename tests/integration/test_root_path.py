@@ -1,5 +1,6 @@
 """VIT_ROOT_PATH: every path with the prefix and without it, links with it, and no way around a key or a port."""
 
+import base64
 import re
 from pathlib import Path
 
@@ -46,6 +47,8 @@ def ask(star):
     def asked(client, method, path, **headers):
         if path.endswith("/infer"):
             body = {"json": {"inputs": [PIXELS]}}
+        elif path.endswith("/v1/embeddings"):
+            body = {"json": {"input": {"image": base64.b64encode(star).decode()}}}
         else:
             body = {"json": VECTORS} if path.endswith("/evidence") else {"content": star}
         takes_one = method == "POST" and not path.endswith(("/verify", "/cover"))

@@ -36,4 +36,4 @@ if __name__ == "__main__":
 
     app.inference.device.Model = FaultyModel
     app.server.FLUSH_S = 3.0  # a busy machine may not answer within a second
-    main()
+    main([])

@@ -13,4 +13,4 @@ def stall(**_):
 
 if __name__ == "__main__":
     app.backend.open_model = stall
-    main()
+    main([])

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from fastapi import Query, Request, Response
 
-from app.api.render import BINARY, Format, draw_unless_known, npy, representations
+from app.api.render import ANY_FILE, FILE, Format, draw_unless_known, npy, representations
 from app.api.route import CheckedRouter
 from app.api.services import services_of
 from app.api.tokens import DtypeField, as_dtype
@@ -56,7 +56,7 @@ async def embedding(request: Request, id: str) -> Response:
 @router.get(
     "/attention/{id}/image",
     summary="Get the image that maps are drawn on",
-    responses=problems(404) | {200: {"content": {"image/jpeg": {"schema": BINARY, "example": "(a file)"}}}},
+    responses=problems(404) | {200: {"content": {"image/jpeg": FILE, **ANY_FILE}}},
     response_class=Response,
 )
 async def image(
