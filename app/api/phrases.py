@@ -19,9 +19,9 @@ from app.errors import NoClasses
 from app.inference.engine import Asked
 from app.inference.phrases import PROMPT, Among, Vectors, prompted
 from app.maps.attention_map import AttentionMap
-from app.maps.choice import Choice
+from app.maps.choice import Choice, LabelEvidence, map_of_label
 from app.maps.direction import asked_for
-from app.maps.phrase import Phrase, of_phrases
+from app.maps.phrase import evidence_of
 from app.maps.record import Maps
 from app.telemetry.request_state import RequestState
 
@@ -137,10 +137,12 @@ async def evidence_for(
     if choice.against is not None:
         other = texts.index(choice.against)
     shown = [place for place in (top, other) if place is not None]
-    parts: list[Phrase] = []
+    parts: list[LabelEvidence] = []
     for asked in asked_for(compare.vectors[shown], manifest):
         maps = await explain(asked)
         for row, vector in enumerate(asked.directions):
             place = shown[len(parts)]
-            parts.append(Phrase.of(texts[place], place, maps, row, vector, manifest))
-    return of_phrases(parts[0], parts[1] if len(parts) > 1 else None, maps, manifest, choice), compare
+            parts.append(evidence_of(texts[place], place, maps, row, vector, manifest))
+    label, against = parts[0], parts[1] if len(parts) > 1 else None
+    siblings = np.stack([part.tokens for part in parts])
+    return map_of_label(label, against, manifest, choice, siblings=siblings, rollout=maps.rollout), compare

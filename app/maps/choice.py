@@ -1,6 +1,7 @@
 """Chooses one map from what a forward pass left: a method, a layer, a head, a label. Draws nothing."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
@@ -152,24 +153,60 @@ def classes_for(choice: Choice, labels: tuple[str, ...], likely: Sequence[int]) 
     return (*sorted(likely, key=lambda index: index not in named)[: len(likely) - len(others)], *others)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LabelEvidence:
+    """What tokens add to the logit of a label."""
+
+    label: str
+    index: int  # among the labels of the bundle, or of the request
+    tokens: npt.NDArray[np.float32]  # (layers, tokens)
+    rest: npt.NDArray[np.float32]  # (2,): of the MLPs, and of what is constant
+    logit: float
+
+
 def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
+    def of(k: int) -> LabelEvidence:
+        index = int(maps.classes[k])
+        return LabelEvidence(
+            label=manifest.labels[index],
+            index=index,
+            tokens=maps.evidence[k],
+            rest=maps.evidence_rest[k],
+            logit=float(maps.logits[index]),
+        )
+
     k = find_class(maps, manifest.labels, choice.label)
-    index, against = int(maps.classes[k]), None
-    label = manifest.labels[index]
-    tokens, rest, logit = maps.evidence[k], maps.evidence_rest[k], float(maps.logits[index])
-    recipe = f"direct contribution of each token to the logit of {label}"
-    siblings = maps.evidence  # all labels, so that they can be compared too
+    other = None
     if choice.against is not None:
-        other = find_class(maps, manifest.labels, choice.against)
-        against = manifest.labels[maps.classes[other]]
-        tokens, rest = tokens - maps.evidence[other], rest - maps.evidence_rest[other]
-        logit -= float(maps.logits[maps.classes[other]])
-        recipe += f" minus that to the logit of {against}"
-        siblings = tokens
-    named: dict[str, Any] = {"label": label, "index": index, "against": against}
-    comparison = None
-    if against is None and manifest.score == "softmax" and len(maps.classes) > 1:
-        comparison = _comparison(maps, manifest, k)
+        other = of(find_class(maps, manifest.labels, choice.against))
+    elif manifest.score == "softmax" and len(maps.classes) > 1:
+        other = max((of(i) for i in range(len(maps.classes)) if i != k), key=lambda label: label.logit)
+    # All labels are siblings, so that they can be compared too.
+    return map_of_label(of(k), other, manifest, choice, siblings=maps.evidence, rollout=maps.rollout)
+
+
+def map_of_label(
+    label: LabelEvidence,
+    other: LabelEvidence | None,
+    manifest: Manifest,
+    choice: Choice,
+    *,
+    siblings: npt.NDArray[np.float32],
+    rollout: npt.NDArray[np.float32],
+) -> AttentionMap:
+    """The `other` label is subtracted if the choice has `against`, and else compared with."""
+    recipe = f"direct contribution of each token to the logit of {label.label}"
+    tokens, rest, logit = label.tokens, label.rest, label.logit
+    comparison = against = None
+    if other is not None:
+        apart, rest_apart, logits_apart = tokens - other.tokens, rest - other.rest, logit - other.logit
+        if choice.against is not None:
+            tokens, rest, logit = apart, rest_apart, logits_apart
+            siblings, against = tokens, other.label
+            recipe += f" minus that to the logit of {against}"
+        else:
+            receipt = _receipt(apart, rest_apart, logits_apart, "logit", prefix=len(manifest.tokens.prefix))
+            comparison = Comparison(against=other.label, receipt=receipt)
     return evidence_map(
         tokens,
         rest,
@@ -178,9 +215,11 @@ def _evidence(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
         choice,
         recipe=recipe,
         siblings=siblings,
-        rollout=maps.rollout,
+        rollout=rollout,
         comparison=comparison,
-        **named,
+        label=label.label,
+        index=label.index,
+        against=against,
     )
 
 
@@ -206,7 +245,7 @@ def evidence_map(
         tokens, siblings = (np.maximum(part, 0) * rollout for part in (tokens, siblings))
         recipe += ", where it is positive, times rollout"
     else:
-        receipt = receipt_of(tokens, rest, whole, kind, prefix=len(manifest.tokens.prefix))
+        receipt = _receipt(tokens, rest, whole, kind, prefix=len(manifest.tokens.prefix))
     layer: int | Literal["mean", "sum"] = "sum"
     if choice.layer not in (None, "sum"):
         layer = _layer(choice.layer, manifest.layers)
@@ -219,16 +258,7 @@ def evidence_map(
     return _map(row, siblings, manifest, chosen, receipt=receipt, comparison=comparison)
 
 
-def _comparison(maps: Maps, manifest: Manifest, k: int) -> Comparison:
-    """Of class `k` of the explained ones with the most likely other one."""
-    other = max(set(range(len(maps.classes))) - {k}, key=lambda i: float(maps.logits[maps.classes[i]]))
-    tokens, rest = (part[k] - part[other] for part in (maps.evidence, maps.evidence_rest))
-    logit = float(maps.logits[maps.classes[k]]) - float(maps.logits[maps.classes[other]])
-    receipt = receipt_of(tokens, rest, logit, "logit", prefix=len(manifest.tokens.prefix))
-    return Comparison(against=manifest.labels[maps.classes[other]], receipt=receipt)
-
-
-def receipt_of(
+def _receipt(
     tokens: npt.NDArray[np.float32], rest: npt.NDArray[np.float32], whole: float, kind: str, *, prefix: int
 ) -> Receipt:
     """`tokens` is (layers, tokens), of which `prefix` stand before the patches, `rest` (2,) the MLPs and constants."""

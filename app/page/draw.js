@@ -61,7 +61,7 @@ const rounded = (number) => Math.round(Math.fround(number));
 
 const blend = (one, other, share) => Math.trunc(Math.fround(one + Math.fround(Math.fround(share) * (other - one))));
 
-/** A canvas with a map as the service draws it by default, named `name`; `style`: what is not so. */
+/** A canvas, named `name`, with a map that is drawn as the service draws it. `style` has what differs from its defaults. */
 export function mapCanvas(numbers, picture, name, style = {}) {
   const limits = endsOf(numbers.scale, numbers.limits);
   const canvas = element("canvas", { role: name && "img", "aria-label": name });

@@ -1,5 +1,5 @@
-// All maps of an image in one array, so that another method, layer, head or label takes no request. What is not in it,
-// such as a label that is not likely, is asked of the service.
+// All maps of an image come in one array. Another method, layer, head or label then takes no request. The service is
+// asked for what the array lacks, such as a label that is not likely.
 
 import { array } from "./api.js";
 import { layerOf } from "./controls.js";

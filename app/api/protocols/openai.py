@@ -7,7 +7,6 @@ https://platform.openai.com/docs/api-reference/embeddings. Images stand among th
 import base64
 from typing import Annotated, Any, Literal
 
-import numpy as np
 from fastapi import Request
 from pydantic import BaseModel, InstanceOf, StrictStr, StringConstraints, ValidationError
 
@@ -16,6 +15,7 @@ from app.api.image_request import ImageRequest
 from app.api.phrases import MOST_CHARACTERS, MOST_TEXTS, embedded
 from app.api.results import refusal
 from app.api.route import CheckedRouter
+from app.api.routes.embed import embedding_of
 from app.api.services import services_of
 from app.classifier import Processed
 from app.errors import MalformedRequest
@@ -99,10 +99,10 @@ async def embeddings(request: Request) -> EmbeddingList:
         raise MalformedRequest(NO_TOWER)
     of_texts = iter(await embedded(texts, services, request) if texts else ())
     outcomes = await brought.run(images, attention=False, success="embedded") if images else []
-    usable = [outcome.embedding for outcome in outcomes if isinstance(outcome, Processed)]
+    usable = [embedding_of(outcome, normalize=True) for outcome in outcomes if isinstance(outcome, Processed)]
     if len(usable) < len(images):
         raise refusal(images, outcomes)
-    of_images = iter([vector / (np.linalg.norm(vector) or 1) for vector in usable])
+    of_images = iter(usable)
     vectors = [next(of_texts if isinstance(item, str) else of_images).astype("<f4") for item in items]
     encoded = [base64.b64encode(v.data).decode() if asked.encoding_format == "base64" else v.tolist() for v in vectors]
     data = [Embedding(index=place, embedding=one) for place, one in enumerate(encoded)]

@@ -121,13 +121,13 @@ async def embed(request: Request) -> Any:
         if parameters.tokens:
             arrays = [image.tokens for image in embedded if image.tokens is not None]
             return await answered(arrays, manifest, parameters.tokens, parameters.dtype, normalize=parameters.normalize)
-        rows = np.stack([_embedding(image, normalize=parameters.normalize) for image in embedded])
+        rows = np.stack([embedding_of(image, normalize=parameters.normalize) for image in embedded])
         return Response(npy(as_dtype(rows, parameters.dtype)), media_type=MEDIA_TYPES["npy"])
 
     def result(image: Processed, info: ImageInfo) -> Embedded:
         return Embedded(
             id=image.id,
-            embedding=_embedding(image, normalize=parameters.normalize).tolist(),
+            embedding=embedding_of(image, normalize=parameters.normalize).tolist(),
             familiarity=image.familiarity,
             attention=services.attention_path(image.id),
             image=info,
@@ -146,7 +146,7 @@ async def _of_texts(parameters: EmbedParameters, services: Services, request: Re
     )
 
 
-def _embedding(image: Processed, *, normalize: bool) -> npt.NDArray[np.float32]:
+def embedding_of(image: Processed, *, normalize: bool) -> npt.NDArray[np.float32]:
     """(features,)."""
     embedding = image.embedding.astype(np.float32)
     length = float(np.linalg.norm(embedding))
