@@ -2,18 +2,19 @@
 // Every failure becomes a Problem with a sentence to show, and so does the answer of another model.
 
 import { element } from "./element.js";
-import { UNREACHED, askForKey, keyHeader, storedKey } from "./key.js";
+import { askForKey, keyHeader, storedKey } from "./key.js";
 import { readNpy } from "./npy.js";
 
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
 
+const UNREACHED = "The server cannot be reached. Check the connection and try again.";
 const UNREADABLE = "This file cannot be read: it is a folder, or was moved, changed or deleted. Add it again.";
 const OTHER_MODEL = "The server answered with another model than before. Try again, or load this page again.";
 const KEPT_MS = 40_000; // Safari reads what a link leads to long after the click
 const SAME = 0.05; // more than a batch, or another processor, changes a score of one image
 
-const sent = new Map(); // the images of this tab, by all ids that they have had: {file, path, result, id: the last one}
+const sent = new Map(); // the images of this tab, by all ids that they have had
 
 let model; // the digest of the one that gave the first answer
 
@@ -35,13 +36,13 @@ async function request(address, options = {}) {
   const id = address.split(`${ROOT}attention/`)[1]?.split(/[/?]/)[0];
   const image = sent.get(id);
   if (!image) return attempt(address, options);
-  const used = image.id; // it changes while others wait
+  const used = image.now; // it changes while others wait
   try {
     return await attempt(address.replace(id, used), options);
   } catch (problem) {
     if (problem.status !== 404) throw problem;
-    if (image.id === used) await (image.renewing ??= renew(image).finally(() => (image.renewing = undefined)));
-    return attempt(address.replace(id, image.id), options);
+    if (image.now === used) await (image.renewing ??= renew(image).finally(() => (image.renewing = undefined)));
+    return attempt(address.replace(id, image.now), options);
   }
 }
 
@@ -49,8 +50,7 @@ async function attempt(address, options) {
   let key = storedKey();
   let response = await reach(address, options, key);
   while (response.status === 401) {
-    await askForKey(key);
-    key = storedKey();
+    key = await askForKey(key);
     response = await reach(address, options, key);
   }
   if (isOfOther(response) && !options.method) response = await reach(address, { ...options, cache: "reload" }, key);
@@ -91,22 +91,30 @@ export const array = async (address, options = {}) => {
 
 export const blob = async (address, options) => whole((await request(address, options)).blob());
 
-/** Labels and id of one image file; its embedding and id from a model that has no `classes`. */
-export async function send(file, classes) {
-  const image = { file, path: classes.count ? "classify" : "embed?attention=true" };
-  const result = await post(image);
-  const { id } = result;
-  if (id) sent.set(id, { ...image, result, id });
-  return result;
+/** The path that tells what a model with or without `labels` says of an image. */
+export const pathFor = (labels) => (labels.length ? "classify" : "embed?attention=true");
+
+/** What the model at an address says of an image file. */
+export async function ask(address, file, signal) {
+  const headers = { "Content-Type": "application/octet-stream" };
+  const { results } = await json(address, { method: "POST", body: file, headers, signal });
+  return results[0];
+}
+
+/** Ask about an image, {file, path}. It gets the `result`, and where the server keeps it its `id` and the id that it has
+ * `now`.
+ */
+export async function send(image) {
+  image.result = await post(image);
+  image.id = image.now = image.result.id;
+  if (image.id) sent.set(image.id, image);
 }
 
 async function post({ file, path }) {
   const reader = file.stream().getReader();
   await reader.read().catch(unreadable); // fetch would fail as if there were no server
   reader.cancel();
-  const headers = { "Content-Type": "application/octet-stream" };
-  const { results } = await json(ROOT + path, { method: "POST", body: file, headers });
-  return results[0];
+  return ask(ROOT + path, file);
 }
 
 function unreadable() {
@@ -116,11 +124,10 @@ function unreadable() {
 /** Give the image a new id, by which the server knows it for another while. */
 async function renew(image) {
   const result = await post(image);
-  const { id } = result;
   if (!isSame(result, image.result)) unreadable(); // some browsers send a file that has changed
-  if (!id) throw new Problem("The server could not keep the maps of this image.");
-  sent.set(id, image);
-  image.id = id;
+  if (!result.id) throw new Problem("The server could not keep the maps of this image.");
+  sent.set(result.id, image);
+  image.now = result.id;
   dispatchEvent(new Event("renew"));
 }
 
@@ -133,14 +140,17 @@ function isSame(one, other) {
   return (one.predictions ?? []).every(({ index, score }) => Math.abs(score - scoreOf(index)) < SAME);
 }
 
-/** The id by which the server knows an image now; the page goes on calling it by its first one. */
-export const idNow = (id) => sent.get(id)?.id ?? id;
+/** The image with this id, if it was added in this tab: {id, name, file, source, result}. */
+export const imageOf = (id) => sent.get(id);
 
-/** The `file` of an image that was sent from this page, and the `result`. */
-export const sentAs = (id) => sent.get(id) ?? {};
+/** All of them, in the order in which they were added. */
+export const images = () => [...new Set(sent.values())].sort((one, other) => one.place - other.place);
+
+/** The id by which the server knows an image now; the page goes on calling it by its first one. */
+export const idNow = (id) => sent.get(id)?.now ?? id;
 
 /** The other way round: the first id, of any. */
-export const firstId = (id) => sent.get(id)?.result.id ?? id;
+export const firstId = (id) => sent.get(id)?.id ?? id;
 
 /** What to set as `src` of an <img>. The browser loads it without the API key, so with a key the page fetches it. */
 export const imageSource = async (address) => (storedKey() ? URL.createObjectURL(await blob(address)) : address);

@@ -1,88 +1,66 @@
 // Ask a patch: how similar every patch of the images on show is to it. Or all of them in three colours.
 
-import { imageSource } from "./api.js";
+import { imageSource, images } from "./api.js";
 import { showColorbar } from "./colorbar.js";
 import { drawPatches } from "./draw.js";
-import { byId, element } from "./element.js";
-import { Latest } from "./latest.js";
+import { byId, element, show } from "./element.js";
 import { range } from "./limits.js";
 import { partAddress } from "./maps.js";
-import { show } from "./picture.js";
-import { isCompared } from "./tabs.js";
+import { fixed } from "./numbers.js";
+import { showPart } from "./part.js";
+import { frame, isArrow, patchAt, patchBeside } from "./patches.js";
 import { similarities, threeColours, tokenAt, tokensOf } from "./tokens.js";
 
 const MOST = 6; // images on show
-const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-export class Ask {
-  #state;
-  #images;
-  #tiles = []; // of the images on show
-  #asked; // [tile, row, column]
-  #frame; // the next one, where one is due
-  #loading = new Latest();
-  #form = byId("ask-how");
+export function showAsk(state) {
+  const form = byId("ask-how");
+  let tiles = []; // of the images on show
+  let asked = {}; // its `tile`, and the `patch` of it: [row, column]
+  let due; // the next frame, where one is
 
-  /** `images` gives those that were added, in their order: [{id, name}]. */
-  constructor(state, images) {
-    this.#state = state;
-    this.#images = images;
-    state.addEventListener("change", ({ detail }) => ["id", "tab", "added"].some((name) => detail.has(name)) && this.#refresh());
-    this.#form.addEventListener("change", () => this.#draw());
-  }
-
-  /** Show the image and those that were added after it, as far as they are known now. */
-  #refresh() {
-    const { id, tab } = this.#state.values;
-    if (!id || !isCompared({ tab })) return;
-    const all = this.#images();
+  /** Of the image and those that were added after it. */
+  function tilesFor(id) {
+    const all = images();
     const at = Math.max(all.findIndex((image) => image.id === id), 0);
     const chosen = all.length ? [...all.slice(at), ...all.slice(0, at)].slice(0, MOST) : [{ id, name: "this image" }];
-    if (String(chosen.map((image) => image.id)) === String(this.#tiles.map((tile) => tile.id))) return;
-    const tiles = chosen.map((image) => this.#tiles.find((tile) => tile.id === image.id) ?? new Tile(image, this));
-    this.#tiles = tiles;
-    byId("tiles").replaceChildren(...tiles.map(({ node }) => node));
-    this.#loading.run({
-      load: async () => {
-        for (const tile of tiles) {
-          await tile.load();
-          if (tiles === this.#tiles) this.#draw();
-        }
-      },
-      show() {},
-      busy: (said) => (byId("ask-said").textContent = said),
-      fail: (problem) => {
-        this.#tiles = []; // another look tries again
-        byId("ask-said").textContent = problem.message;
-      },
-    });
+    return chosen.map((image) => tiles.find((tile) => tile.id === image.id) ?? tileOf(image, ask));
   }
 
-  /** Ask a patch of a tile. */
-  ask(tile, row, column) {
-    const [rows, columns] = tile.tokens?.grid ?? [0, 0];
-    if (row < 0 || column < 0 || row >= rows || column >= columns) return;
-    this.#asked = [tile, row, column];
-    this.#frame ??= requestAnimationFrame(() => this.#draw());
+  /** `choose(patch)` gives another patch of a tile, from the one that is asked if it is of this tile. */
+  function ask(tile, choose) {
+    const patch = choose(tile === asked.tile ? asked.patch : undefined);
+    if (!patch) return;
+    asked = { tile, patch };
+    due ??= requestAnimationFrame(() => (byId("ask-said").textContent = draw()));
   }
 
-  /** Ask the patch beside the one that is asked, or one of another tile. */
-  move(tile, [down, right]) {
-    const [asked, row, column] = this.#asked;
-    if (asked === tile) this.ask(tile, row + down, column + right);
-    else this.ask(tile, ...tile.middle);
-  }
-
-  #draw() {
-    this.#frame = undefined;
-    const tiles = this.#tiles.filter(({ tokens }) => tokens);
-    if (!tiles.length) return;
-    if (!tiles.includes(this.#asked?.[0])) this.#asked = [tiles[0], ...tiles[0].middle];
-    const inColours = this.#form.elements.how.value === "colours";
+  /** Returns what the colours mean. */
+  function draw() {
+    due = undefined;
+    const loaded = tiles.filter(({ tokens }) => tokens);
+    if (!loaded.length) return "";
+    const inColours = form.elements.how.value === "colours";
+    if (!loaded.includes(asked.tile)) asked = { tile: loaded[0], patch: middleOf(loaded[0]) };
     byId("ask-ramp").hidden = inColours;
-    for (const tile of tiles) tile.mark(inColours ? undefined : this.#asked);
-    byId("ask-said").textContent = inColours ? paint(tiles) : compare(tiles, this.#asked);
+    for (const tile of loaded) tile.mark.hidden = inColours || tile !== asked.tile;
+    frame(asked.tile.mark, asked.tile.tokens.grid, asked.patch);
+    return inColours ? paint(loaded) : compare(loaded, asked);
   }
+
+  form.addEventListener("change", () => ask(asked.tile, (patch) => patch));
+  showPart(state, "ask-part", {
+    names: ["id", "added"],
+    load: async ({ id }, signal) => {
+      tiles = tilesFor(id);
+      byId("tiles").replaceChildren(...tiles.map(({ node }) => node));
+      for (const tile of tiles) {
+        await load(tile);
+        if (!signal.aborted) byId("ask-said").textContent = draw(); // before those that are still to come
+      }
+    },
+    show: draw,
+  });
 }
 
 /** Show the three colours of each patch. Returns what they mean. */
@@ -92,13 +70,13 @@ function paint(tiles) {
     const [rows, columns] = tile.tokens.grid;
     const pixels = new ImageData(columns, rows);
     for (let i = 0; i < rows * columns; i++) pixels.data.set([...colours[k].subarray(3 * i, 3 * i + 3).map((share) => 255 * share), 255], 4 * i);
-    tile.show(pixels);
+    show(tile.map, pixels);
   }
   return "Patches of one colour are alike to the model, in all images: three principal components of their tokens.";
 }
 
 /** Show how similar each patch is to the one that is asked. Returns which of another image is most. */
-function compare(tiles, [asked, row, column]) {
+function compare(tiles, { tile: asked, patch: [row, column] }) {
   const token = tokenAt(asked.tokens, row * asked.tokens.grid[1] + column);
   const found = tiles.map((tile) => similarities(tile.tokens, token));
   const ends = found.map(range);
@@ -107,60 +85,37 @@ function compare(tiles, [asked, row, column]) {
     const pixels = drawPatches({ values: found[k], limits, grid: tile.tokens.grid }, "viridis");
     const opacity = (value) => 40 + (200 * (value - limits[0])) / (1 - limits[0] || 1);
     for (const [i, value] of found[k].entries()) pixels.data[4 * i + 3] = opacity(value);
-    tile.show(pixels);
+    show(tile.map, pixels);
   }
   showColorbar(byId("ask-ramp"), { limits, min: limits[0], max: 1, colormap: "viridis" });
   const said = `Row ${row}, column ${column} of ${asked.name}.`;
   const [best] = [...tiles.keys()].filter((k) => tiles[k] !== asked).sort((a, b) => ends[b][1] - ends[a][1]);
   if (best === undefined) return said;
-  const [at, [, columns], most] = [found[best].indexOf(ends[best][1]), tiles[best].tokens.grid, ends[best][1].toFixed(2)];
+  const [at, [, columns], most] = [found[best].indexOf(ends[best][1]), tiles[best].tokens.grid, fixed(ends[best][1], 2)];
   return `${said} Most like it elsewhere: row ${Math.floor(at / columns)}, column ${at % columns} of ${tiles[best].name}, cosine ${most}.`;
 }
 
 /** One image: what the network saw of it, and a colour for each patch. */
-class Tile {
-  #map = element("canvas");
-  #mark = element("i");
-  #image = element("img", { alt: "" });
-
-  constructor({ id, name }, asking) {
-    Object.assign(this, { id, name });
-    const button = element("button", { type: "button", "aria-label": `Patches of ${name}. The arrow keys ask another one.` }, this.#image, this.#map, this.#mark);
-    const point = ({ clientX, clientY }) => {
-      const { left, top, width, height } = button.getBoundingClientRect();
-      const [rows, columns] = this.tokens?.grid ?? [0, 0];
-      asking.ask(this, Math.floor((rows * (clientY - top)) / height), Math.floor((columns * (clientX - left)) / width));
-    };
-    for (const event of ["pointermove", "pointerdown"]) button.addEventListener(event, point);
-    button.addEventListener("keydown", (event) => {
-      if (!(event.key in STEPS) || !this.tokens) return;
-      asking.move(this, STEPS[event.key]);
-      event.preventDefault(); // otherwise the page scrolls
-      event.stopPropagation(); // otherwise arrows change the layer
-    });
-    this.node = element("li", {}, button, element("span", {}, name));
-  }
-
-  async load() {
-    const source = imageSource(partAddress(this.id, "image?part=seen"));
-    [this.#image.src, this.tokens] = await Promise.all([source, tokensOf(this.id)]);
-    this.node.style.setProperty("--ratio", this.tokens.grid[1] / this.tokens.grid[0]);
-  }
-
-  get middle() {
-    return this.tokens.grid.map((count) => count >> 1);
-  }
-
-  show(pixels) {
-    show(this.#map, pixels);
-  }
-
-  /** Frame the patch that is asked, if it is of this image. */
-  mark([tile, row, column] = []) {
-    this.#mark.hidden = tile !== this;
-    if (tile !== this) return;
-    const [rows, columns] = this.tokens.grid;
-    const place = { left: column / columns, top: row / rows, width: 1 / columns, height: 1 / rows };
-    for (const [side, share] of Object.entries(place)) this.#mark.style[side] = `${100 * share}%`;
-  }
+function tileOf({ id, name }, ask) {
+  const [image, map, mark] = [element("img", { alt: "" }), element("canvas"), element("i", { hidden: true })];
+  const button = element("button", { type: "button", "aria-label": `Patches of ${name}. The arrow keys ask another one.` }, image, map, mark);
+  const tile = { id, name, image, map, mark, node: element("li", {}, button, element("span", {}, name)) };
+  for (const event of ["pointermove", "pointerdown"])
+    button.addEventListener(event, (at) => tile.tokens && ask(tile, () => patchAt(button, tile.tokens.grid, at)));
+  button.addEventListener("keydown", (event) => {
+    if (!isArrow(event) || !tile.tokens) return;
+    ask(tile, (patch) => (patch ? patchBeside(tile.tokens.grid, patch, event) : middleOf(tile)));
+    event.preventDefault(); // otherwise the page scrolls
+    event.stopPropagation(); // otherwise arrows change the layer
+  });
+  return tile;
 }
+
+async function load(tile) {
+  if (tile.tokens) return;
+  const source = imageSource(partAddress(tile.id, "image?part=seen"));
+  [tile.image.src, tile.tokens] = await Promise.all([source, tokensOf(tile.id)]);
+  tile.node.style.setProperty("--ratio", tile.tokens.grid[1] / tile.tokens.grid[0]);
+}
+
+const middleOf = ({ tokens: { grid } }) => grid.map((count) => count >> 1);

@@ -1,12 +1,10 @@
 // Patches of the map that a person paints: with a mouse, a finger or keys.
 
-import { byId, element } from "./element.js";
+import { byId, element, show } from "./element.js";
 import { isSigned } from "./methods.js";
 import { significant } from "./numbers.js";
-import { show } from "./picture.js";
-import { crop, ratioOf } from "./view.js";
-
-const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
+import { isArrow, patchBeside } from "./patches.js";
+import { bounded, place, ratioOf, wholeOf } from "./view.js";
 
 /** Dispatches `change` when a person paints or clears a patch. */
 export class Board extends EventTarget {
@@ -50,9 +48,9 @@ export class Board extends EventTarget {
     const { grid, crop_box: seen, values, method } = numbers;
     const image = this.#board.querySelector("canvas");
     show(image, pixels);
-    crop(image, numbers, seen);
+    place(image, wholeOf(numbers.image), seen);
     if (String(grid) !== String(this.#grid)) this.#build(grid);
-    this.#board.style.setProperty("--ratio", ratioOf([seen[2] - seen[0], seen[3] - seen[1]]));
+    this.#board.style.setProperty("--ratio", bounded(ratioOf(seen)));
     for (const [i, cell] of this.#cells.entries()) {
       const value = significant(values[i], { plus: isSigned(method) });
       cell.ariaLabel = `Row ${Math.floor(i / grid[1])}, column ${i % grid[1]}: ${value}`;
@@ -88,13 +86,14 @@ export class Board extends EventTarget {
   }
 
   #press(event) {
-    const [rows, columns] = this.#grid;
+    const [, columns] = this.#grid;
     const here = this.#cells.indexOf(event.target);
-    const [down, right] = STEPS[event.key] ?? [0, 0];
-    const [row, column] = [Math.floor(here / columns) + down, (here % columns) + right];
     if (event.key === " " || event.key === "Enter") this.#paint(event.target, !isPainted(event.target));
-    else if (!(event.key in STEPS)) return;
-    else if (row >= 0 && column >= 0 && row < rows && column < columns) this.#cells[row * columns + column].focus();
+    else if (!isArrow(event)) return;
+    else {
+      const [row, column] = patchBeside(this.#grid, [Math.floor(here / columns), here % columns], event) ?? [];
+      this.#cells[row * columns + column]?.focus();
+    }
     event.preventDefault(); // otherwise the page scrolls
     event.stopPropagation(); // otherwise arrows change the layer
   }

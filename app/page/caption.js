@@ -2,15 +2,13 @@
 
 import { showColorbar } from "./colorbar.js";
 import { byId } from "./element.js";
-import { endsOf, scaleOf } from "./maps.js";
 import { isSigned } from "./methods.js";
 import { significant } from "./numbers.js";
 import { beyond, cropped, sentence } from "./sentence.js";
 
-/** `numbers`: the map as JSON. Returns the sentence, which others show too. */
+/** `numbers`: the map between the ends of its colours. Returns the sentence, which others show too. */
 export function showCaption(numbers, values) {
-  const { grid, method, min, max, sum } = numbers;
-  const limits = endsOf(scaleOf(values, numbers), numbers.limits);
+  const { grid, method, limits, min, max, sum } = numbers;
   showColorbar(byId("ramp"), { limits, min, max, colormap: values.colormap });
   const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: isSigned(method) }));
   byId("range").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, sum\u00a0${all}.`;

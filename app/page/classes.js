@@ -3,14 +3,15 @@
 export class Classes {
   #labels;
   #byLabel = new Map(); // the index of each label; NaN where several have one text
+  likely = []; // indices of those of the image that is shown, the most likely first
 
   constructor(labels) {
     this.#labels = labels;
     for (const [index, label] of labels.entries()) this.#byLabel.set(label, this.#byLabel.has(label) ? NaN : index);
   }
 
-  get count() {
-    return this.#labels.length;
+  get labels() {
+    return this.#labels;
   }
 
   get indices() {
@@ -26,6 +27,11 @@ export class Classes {
   index(key) {
     const index = this.#byLabel.get(key) ?? Number(key || NaN);
     return this.#labels[index] === undefined ? undefined : index;
+  }
+
+  /** The key of the class that is explained. The state has none for the most likely one. */
+  explained({ label }) {
+    return label || (this.likely.length ? this.key(this.likely[0]) : "");
   }
 
   /** The label, with the index where another class has the same one. */

@@ -9,8 +9,7 @@ export function showColorbar(node, { limits: [low, high], min, max, colormap }) 
   const signed = low < 0;
   const first = `${min < low ? "< " : ""}${significant(low)}`;
   const last = `${max > high ? "> " : ""}${significant(high, { plus: signed })}`;
-  const ramp = element("i");
-  ramp.style.backgroundPositionY = `${100 * placeOf(colormapOf(colormap, [low]))}%`;
+  const ramp = element("i", { style: { "background-position-y": `${100 * placeOf(colormapOf(colormap, [low]))}%` } });
   node.ariaLabel = `Colour bar from ${first} to ${last}`;
   node.replaceChildren(element("span", {}, first), ramp, element("span", {}, last));
 }

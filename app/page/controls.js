@@ -1,7 +1,7 @@
 // The form beside the map. Every control shows the state and changes it.
 
-import { byId, element } from "./element.js";
-import { LabelField } from "./label_field.js";
+import { byId, element, options } from "./element.js";
+import { labelField } from "./label_field.js";
 import { changesTo, isIdle } from "./maps.js";
 import { METHODS, isMethod, isOfLabel, isSigned, secondsOf } from "./methods.js";
 
@@ -14,64 +14,52 @@ export function layerOf({ method, layer }, { layers }) {
   return isOfLabel(method) ? "sum" : String(layers - 1);
 }
 
-export class Controls {
-  #state;
-  #shape;
-  #form = byId("controls");
-  #classes;
-  #likely = []; // indices of classes, the most likely first
-  #label;
-  #against;
+/** `model`: the answer of GET /model. */
+export function showControls(state, model, classes) {
+  const { manifest: shape } = model;
+  const form = byId("controls");
+  const { elements } = form;
 
-  /** `model`: the answer of GET /model. */
-  constructor(state, model, classes) {
-    this.#state = state;
-    this.#shape = model.manifest;
-    this.#classes = classes;
-    for (const [name, { title }] of Object.entries(METHODS)) {
-      const seconds = secondsOf(name, model);
-      const said = seconds ? `${title}, ${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : title;
-      const choice = element("label", {}, element("input", { type: "radio", name: "method", value: name }), element("span", {}, said));
-      choice.classList.toggle("of-classes", isOfLabel(name));
-      byId("methods").append(choice);
-    }
-    const { label, against } = this.#form.elements;
-    this.#label = new LabelField(label, { classes, choose: (key) => this.#compare({ label: key, prompt: "" }) });
-    this.#against = new LabelField(against, {
-      classes,
-      none: "no second label",
-      choose: (key) => this.#compare({ against: key }),
-    });
-    const sentence = ([method, { meaning }]) => element("span", { "data-method": method }, meaning);
-    byId("meaning").replaceChildren(...Object.entries(METHODS).map(sentence));
-    for (const event of ["pointerover", "pointerleave"])
-      byId("methods").addEventListener(event, ({ target }) => this.#explain(target.value));
-    this.#form.addEventListener("input", ({ target }) => this.#apply(target));
-    this.#form.addEventListener("submit", (event) => event.preventDefault());
-    state.addEventListener("change", () => this.show());
+  byId("methods").append(...Object.keys(METHODS).map((name) => methodChoice(name, model)));
+  byId("meaning").replaceChildren(...Object.entries(METHODS).map(([method, { meaning }]) => element("span", { "data-method": method }, meaning)));
+  for (const event of ["pointerover", "pointerleave"])
+    byId("methods").addEventListener(event, ({ target }) => explain(isMethod(target.value) ? target.value : state.values.method));
+
+  /** What a method shows: the one that is chosen, or the one under the pointer. */
+  function explain(method) {
+    for (const sentence of byId("meaning").children) sentence.classList.toggle("shown", sentence.dataset.method === method);
   }
 
-  /** The classes that are offered first: [{index}], the most likely before the others. */
-  set likely(predictions) {
-    this.#likely = predictions.map(({ index }) => index);
-    this.show();
+  /** A label is never compared with itself. */
+  function compare(changes) {
+    const { label = classes.explained(state.values), against = state.values.against } = changes;
+    state.set(against === label ? { ...changes, against: "" } : changes);
   }
 
-  show() {
-    const values = this.#state.values;
-    const { layers, heads } = this.#shape;
-    const signed = isSigned(values.method);
-    const ofLabel = isOfLabel(values.method);
-    this.#explain();
-    steps("layer", [...METHODS[values.method].layers, ...Array(layers).keys()]);
-    steps("head", [...HEAD_NAMES, ...Array(heads).keys()]);
-    byId("why").hidden = !ofLabel;
-    this.#label.show(this.#key, this.#likely);
-    this.#against.show(values.against, this.#likely);
-    this.#offer("colormap", [["", signed ? "diverging" : "viridis"], ...COLORMAPS.slice(signed ? 0 : 1).map((c) => [c, c])]);
-    for (const control of this.#form.elements) {
+  const showLabel = labelField(elements.label, { classes, choose: (label) => compare({ label, prompt: "" }) });
+  const showAgainst = labelField(elements.against, { classes, none: "no second label", choose: (against) => compare({ against }) });
+
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", ({ target: { name, type, checked, value, list } }) => {
+    if (!(name in state.values) || list) return;
+    const text = type === "checkbox" ? String(checked) : value;
+    state.set(name === "method" ? changesTo(text, state.values) : { [name]: text });
+  });
+
+  state.follow((values) => {
+    const { method } = values;
+    const signed = isSigned(method);
+    const colours = [["", signed ? "diverging" : "viridis"], ...COLORMAPS.slice(signed ? 0 : 1).map((name) => [name, name])];
+    explain(method);
+    offer(byId("layer"), [...METHODS[method].layers, ...Array(shape.layers).keys()].map((value) => step("layer", value)));
+    offer(byId("head"), [...HEAD_NAMES, ...Array(shape.heads).keys()].map((value) => step("head", value)));
+    offer(elements.colormap, options(colours));
+    byId("why").hidden = !isOfLabel(method);
+    showLabel(classes.explained(values));
+    showAgainst(values.against);
+    for (const control of elements) {
       if (!(control.name in values) || control.list) continue;
-      const value = control.name === "layer" ? layerOf(values, this.#shape) : values[control.name];
+      const value = control.name === "layer" ? layerOf(values, shape) : values[control.name];
       const host = control.closest(".steps, .appearance label");
       if (host) host.hidden = isIdle(control.name, values);
       if (control.type === "radio") control.checked = control.value === value;
@@ -79,45 +67,25 @@ export class Controls {
       else control.value = value;
     }
     byId("alpha-value").textContent = `${Math.round(Number(values.alpha) * 100)} %`;
-  }
-
-  /** Of the class that is explained. */
-  get #key() {
-    return this.#state.values.label || (this.#likely.length ? this.#classes.key(this.#likely[0]) : "");
-  }
-
-  /** What the chosen method shows, or the one under the pointer. */
-  #explain(method) {
-    const shown = isMethod(method) ? method : this.#state.values.method;
-    for (const sentence of byId("meaning").children) sentence.classList.toggle("shown", sentence.dataset.method === shown);
-  }
-
-  /** A label is never compared with itself. */
-  #compare(changes) {
-    const { label = this.#key, against = this.#state.values.against } = changes;
-    this.#state.set(against === label ? { ...changes, against: "" } : changes);
-  }
-
-  #offer(name, choices) {
-    const select = this.#form.elements[name];
-    const before = [...select.options].map((option) => `${option.value}=${option.text}`).join();
-    if (before === choices.map(([value, text]) => `${value}=${text}`).join()) return; // replacing the options would close an open list
-    select.replaceChildren(...choices.map(([value, text]) => element("option", { value }, text)));
-  }
-
-  #apply(control) {
-    if (!(control.name in this.#state.values) || control.list) return;
-    const value = control.type === "checkbox" ? String(control.checked) : control.value;
-    const changes = control.name === "method" ? changesTo(value, this.#state.values) : { [control.name]: value };
-    this.#state.set(changes);
-  }
+  });
 }
 
-/** Radio buttons, one for each of the values of a name. */
-function steps(name, values) {
-  const fieldset = byId(name);
-  if (fieldset.dataset.steps === values.join()) return; // replacing them would take the focus
-  fieldset.dataset.steps = values.join();
-  const step = (value) => element("label", {}, element("input", { type: "radio", name, value }), element("span", {}, value));
-  fieldset.replaceChildren(fieldset.firstElementChild, ...values.map(step));
+function methodChoice(name, model) {
+  const seconds = secondsOf(name, model);
+  const said = seconds ? `, ${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : "";
+  const choice = step("method", name, `${METHODS[name].title}${said}`);
+  choice.classList.toggle("of-classes", isOfLabel(name));
+  return choice;
+}
+
+/** One of a row of choices. */
+const step = (name, value, said = value) =>
+  element("label", {}, element("input", { type: "radio", name, value }), element("span", {}, said));
+
+/** Give a list other choices, after its legend if it has one. */
+function offer(list, choices) {
+  const now = choices.map((choice) => choice.textContent).join();
+  if (list.dataset.offered === now) return; // replacing them would take the focus, or close an open list
+  list.dataset.offered = now;
+  list.replaceChildren(...list.querySelectorAll("legend"), ...choices);
 }

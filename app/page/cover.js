@@ -1,97 +1,70 @@
 // What if these patches were not there? The labels with and without them, and the real change of the logit beside the
 // one that the evidence of these patches promised.
 
-import { json } from "./api.js";
 import { Board } from "./board.js";
 import { breakable, byId, element } from "./element.js";
-import { Latest } from "./latest.js";
 import { coverAddress } from "./maps.js";
 import { fixed, percent } from "./numbers.js";
+import { Measurement } from "./part.js";
 import { subject } from "./sentence.js";
 import { tracks } from "./tracks.js";
 
 const SHARE = 0.1; // of the patches, as the buttons say
 
-export class Cover {
-  #state;
-  #classes;
-  #board = new Board();
-  #measuring = new Latest();
-  #asked; // gives the address of what is measured or shown, by what the page shows now
-  #address; // what it gave when that was asked
+/** The patches are painted on the map that `heatmap` shows. */
+export function showCover(state, heatmap, classes) {
+  const board = new Board();
 
-  /** The patches are painted on the map that `heatmap` shows. */
-  constructor(state, { heatmap, classes }) {
-    this.#state = state;
-    this.#classes = classes;
-    heatmap.addEventListener("show", ({ detail: { numbers, pixels } }) => {
-      this.#board.show(numbers, pixels);
-      byId("cover-part").hidden = false;
-      if (!this.#asked) this.#count();
-    });
-    heatmap.addEventListener("fail", () => (byId("cover-part").hidden = true)); // the map shows the reason
-    state.addEventListener("change", ({ detail }) => {
-      if (detail.has("id")) this.#board.painted = [];
-      if (this.#asked && this.#asked() !== this.#address) this.#clear();
-    });
-    this.#board.addEventListener("change", () => this.#clear());
-    byId("fill").addEventListener("change", () => this.#clear());
-    byId("cover-top").addEventListener("click", () => this.#measure({ share: SHARE }));
-    byId("cover-rest").addEventListener("click", () => this.#measure({ share: SHARE, rest: true }));
-    byId("cover").addEventListener("click", () => this.#measure());
-    byId("uncover").addEventListener("click", () => {
-      this.#board.painted = [];
-      this.#clear();
-    });
-  }
+  const measurement = new Measurement(state, "cover-part", {
+    show: (measured) => {
+      board.painted = measured.patches;
+      count();
+      measurement.keep(address(painted())); // by the patches, which stay when the map they were taken from goes
+      byId("outcome").replaceChildren(labels(measured, classes), effects(measured));
+      return summary(classes.named(measured, state.values));
+    },
+    clear: () => {
+      byId("outcome").replaceChildren();
+      count();
+    },
+  });
 
-  /** Remember what is asked, so that an answer is dropped when the page has come to show something else. */
-  #ask(which = this.#patches) {
-    this.#asked = () => coverAddress(this.#state.values, { ...which, fill: byId("fill").value });
-    this.#address = this.#asked();
-  }
+  const address = (which) => () => coverAddress(state.values, { ...which, fill: byId("fill").value });
 
   /** The painted patches, or all but the others where these are fewer: an address has room for some thousands. */
-  get #patches() {
-    const painted = new Set(this.#board.painted);
-    const others = [...Array(this.#board.size).keys()].filter((i) => !painted.has(i));
-    return others.length && others.length < painted.size ? { patches: others, rest: true } : { patches: [...painted] };
+  function painted() {
+    const chosen = new Set(board.painted);
+    const others = [...Array(board.size).keys()].filter((i) => !chosen.has(i));
+    return others.length && others.length < chosen.size ? { patches: others, rest: true } : { patches: [...chosen] };
   }
 
-  #measure(which) {
-    this.#ask(which);
-    byId("cover-status").textContent = "Covering …";
-    this.#measuring.run({
-      load: (signal) => json(this.#address, { method: "POST", signal }),
-      show: (measured) => {
-        this.#board.painted = measured.patches;
-        this.#count();
-        this.#ask(); // by the patches, which stay when the map they were taken from goes
-        byId("cover-status").textContent = summary(this.#classes.named(measured, this.#state.values));
-        byId("outcome").replaceChildren(labels(measured, this.#classes), effects(measured));
-      },
-      busy: (said) => (byId("cover-status").textContent = said),
-      fail: (problem) => {
-        this.#clear();
-        byId("cover-status").textContent = problem.message;
-      },
-    });
-  }
-
-  /** Remove what belongs to other patches, another label or another fill. */
-  #clear() {
-    this.#measuring.cancel();
-    this.#asked = undefined;
-    byId("outcome").replaceChildren();
-    byId("cover-status").textContent = "";
-    this.#count();
-  }
-
-  #count() {
-    const { length } = this.#board.painted;
+  function count() {
+    const { length } = board.painted;
     byId("cover").disabled = byId("uncover").disabled = length === 0;
-    byId("painted").textContent = `${length} of ${this.#board.size} patches`;
+    byId("painted").textContent = `${length} of ${board.size} patches`;
   }
+
+  /** What is shown belongs to other patches or another fill. */
+  const leave = () => measurement.drop();
+
+  function clear() {
+    board.painted = [];
+    leave();
+  }
+
+  heatmap.addEventListener("show", ({ detail: { numbers, pixels } }) => {
+    board.show(numbers, pixels);
+    byId("cover-part").hidden = false;
+    count();
+  });
+  heatmap.addEventListener("fail", () => (byId("cover-part").hidden = true)); // the map shows the reason
+  board.addEventListener("change", leave);
+  byId("fill").addEventListener("change", leave);
+  byId("uncover").addEventListener("click", clear);
+  state.follow(clear, ["id"]);
+  const asks = { cover: painted, "cover-top": () => ({ share: SHARE }), "cover-rest": () => ({ share: SHARE, rest: true }) };
+  for (const [button, which] of Object.entries(asks))
+    byId(button).addEventListener("click", () => measurement.run(address(which()), "Covering …"));
 }
 
 /** The likeliest labels of the image as it is and as it is left, and in both the label that is followed. */
@@ -99,8 +72,7 @@ function labels({ index, before, after }, classes) {
   const list = (title, { predictions, score }) => {
     const isFollowed = (prediction) => prediction.index === index;
     const rows = (predictions.some(isFollowed) ? predictions : [...predictions, { index, score }]).map((prediction) => {
-      const bar = element("i");
-      bar.style.setProperty("--share", prediction.score);
+      const bar = element("i", { style: { "--share": prediction.score } });
       const name = breakable(classes.name(prediction.index));
       const followed = isFollowed(prediction) ? "followed" : null;
       return element("li", { class: followed }, element("span", {}, name), bar, percent(prediction.score));

@@ -1,9 +1,7 @@
 // Draws a map on its image, to a step of 255 as the service does: app/drawing/heatmap.py has the reasons.
 
 import { colormapOf, loading } from "./colormaps.js";
-import { element } from "./element.js";
-import { endsOf } from "./maps.js";
-import { show } from "./picture.js";
+import { canvasOf } from "./element.js";
 import { enlarge } from "./resample.js";
 
 const OUTSIDE_BRIGHTNESS = 0.45;
@@ -62,12 +60,8 @@ const rounded = (number) => Math.round(Math.fround(number));
 const blend = (one, other, share) => Math.trunc(Math.fround(one + Math.fround(Math.fround(share) * (other - one))));
 
 /** A canvas, named `name`, with a map that is drawn as the service draws it. `style` has what differs from its defaults. */
-export function mapCanvas(numbers, picture, name, style = {}) {
-  const limits = endsOf(numbers.scale, numbers.limits);
-  const canvas = element("canvas", { role: name && "img", "aria-label": name });
-  show(canvas, drawMap({ ...numbers, limits }, picture, { ...PLAIN, ...style }));
-  return canvas;
-}
+export const mapCanvas = (numbers, picture, name, style = {}) =>
+  canvasOf(drawMap(numbers, picture, { ...PLAIN, ...style }), { role: name && "img", "aria-label": name });
 
 /** Numbers from 0 at the lower limit to 1 at the upper one; 0 where the map has no range. */
 const unitOf = (values, [low, high]) =>

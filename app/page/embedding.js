@@ -1,26 +1,27 @@
 // Embeddings of images: one to take away, and which of several are near each other.
 
-import { array, idNow, sentAs } from "./api.js";
+import { array, idNow, imageOf } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { byId } from "./element.js";
 import { Kept } from "./kept.js";
-import { Latest } from "./latest.js";
 import { partAddress } from "./maps.js";
 import { significant } from "./numbers.js";
+import { showPart } from "./part.js";
 
 const SHOWN = 5; // numbers
 const KEPT = 1000; // images
 
 /** The embedding of each image, a Float32Array. */
 const embeddings = new Kept(KEPT, async (id) => {
-  const { embedding } = sentAs(id).result ?? {}; // of a model without a head
+  const { embedding } = imageOf(id)?.result ?? {}; // of a model without a head
   return embedding ? Float32Array.from(embedding) : (await array(partAddress(id, "embedding"))).data;
 });
 
 /** Images by the cosine of their embeddings with that of `id`, the nearest first: [{id, name, source, cosine}]. */
 export async function nearest(id, images) {
   const own = await embeddings.get(id);
-  const found = images.filter((image) => image.id !== id).map(async ({ id, name, source }) => ({ id, name, source, cosine: cosine(own, await embeddings.get(id)) }));
+  const others = images.filter((image) => image.id !== id);
+  const found = others.map(async ({ id, name, source }) => ({ id, name, source, cosine: cosine(own, await embeddings.get(id)) }));
   return (await Promise.all(found)).sort((a, b) => b.cosine - a.cosine);
 }
 
@@ -28,22 +29,17 @@ const cosine = (one, other) => dot(one, other) / (Math.sqrt(dot(one, one) * dot(
 
 const dot = (one, other) => one.reduce((sum, value, i) => sum + value * other[i], 0);
 
-export function showEmbedding(state, needed) {
-  const loading = new Latest();
+export function showEmbedding(state) {
   let text = "[]";
   byId("copy-embedding").addEventListener("click", () => copyText(text, byId("embedding-said")));
-  state.addEventListener("change", ({ detail }) => {
-    const { id } = state.values;
-    if (!(detail.has("id") || detail.has("tab")) || !id || !needed(state.values)) return;
-    Object.assign(byId("take-embedding"), { href: partAddress(idNow(id), "embedding"), download: `embedding-${id.slice(0, 6)}.npy` });
-    loading.run({
-      load: () => embeddings.get(id),
-      show: (numbers) => {
-        text = JSON.stringify([...numbers]);
-        const first = [...numbers.subarray(0, SHOWN)].map((number) => significant(number));
-        byId("embedding-said").textContent = `${numbers.length} numbers: ${first.join(", ")}, …`;
-      },
-      fail: (problem) => (byId("embedding-said").textContent = problem.message),
-    });
+  showPart(state, "embedding-part", {
+    names: ["id"],
+    load: ({ id }) => embeddings.get(id),
+    show: (numbers, { id }) => {
+      text = JSON.stringify([...numbers]);
+      Object.assign(byId("take-embedding"), { href: partAddress(idNow(id), "embedding"), download: `embedding-${id.slice(0, 6)}.npy` });
+      const first = [...numbers.subarray(0, SHOWN)].map((number) => significant(number));
+      return `${numbers.length} numbers: ${first.join(", ")}, …`;
+    },
   });
 }

@@ -1,29 +1,27 @@
 // The map on its image, drawn from its numbers, and the numbers under the pointer.
 
-import { idNow, json } from "./api.js";
+import { idNow, imageOf, json } from "./api.js";
 import { showCaption } from "./caption.js";
 import { drawMap } from "./draw.js";
-import { byId } from "./element.js";
+import { byId, show } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
-import { STYLE, endsOf, isOnWall, mapAddress, scaleOf } from "./maps.js";
+import { NUMBERS, STYLE, isOnWall, mapAddress, scaled } from "./maps.js";
 import { METHODS, isSigned } from "./methods.js";
 import { percent, significant } from "./numbers.js";
-import { pictureOf, pixelsOf, show } from "./picture.js";
-import { around, crop, ratioOf } from "./view.js";
+import { frame, patchAt } from "./patches.js";
+import { pictureOf, pixelsOf } from "./picture.js";
+import { around, bounded, place, ratioOf, wholeOf } from "./view.js";
 
 const POINT = `${matchMedia("(hover: none)").matches ? "Tap" : "Point at"} a patch to read its number.`;
 const GONE =
   "The server no longer has the maps of this image. It keeps an image for a limited time, 15 minutes unless it is set " +
   "otherwise. Add the file again to see them.";
-const APART = ["beside", "wipe", "tab", "other", "added"]; // values that no map depends on
-const WHOLE = { left: 0, top: 0, width: "100%", height: "100%" };
 
 /** Dispatches `show` with the map as JSON has it and its pixels when another one is shown, and `fail` when none is. */
 export class Heatmap extends EventTarget {
   #state;
   #classes;
   #stock;
-  #likely = [];
   #image = {}; // that is shown: its `id`, its `picture` and where the network looked
   #numbers;
   #drawing = new Latest();
@@ -31,6 +29,7 @@ export class Heatmap extends EventTarget {
   #stage = byId("stage");
   #pane = byId("map-pane");
   #map = byId("map");
+  #seen = byId("seen");
   #original = byId("original");
   #wipe = byId("wipe");
   #patch = byId("patch");
@@ -41,26 +40,27 @@ export class Heatmap extends EventTarget {
     this.#state = state;
     this.#classes = classes;
     this.#stock = stock;
-    state.addEventListener("change", ({ detail }) => {
-      const names = [...detail].filter((name) => !APART.includes(name));
-      if (names.length) this.draw({ fresh: !names.every((name) => STYLE.includes(name)), waitMs: detail.has("id") ? 0 : DEBOUNCE_MS });
-      this.#showOriginal();
-    });
-    byId("retry").addEventListener("click", () => this.draw({ fresh: true, waitMs: 0 }));
+    state.follow((values, changed) => {
+      const now = changed.has("id") || changed.has("end");
+      if (now) this.#reserve(imageOf(values.id)?.result.image);
+      this.#draw({ fresh: now || NUMBERS.some((name) => changed.has(name)), waitMs: now ? 0 : DEBOUNCE_MS });
+    }, [...NUMBERS, ...STYLE, "end"]);
+    state.follow(() => this.#showOriginal());
+    byId("retry").addEventListener("click", () => this.#draw({ fresh: true }));
     this.#wipe.addEventListener("input", () => state.set({ wipe: this.#wipe.value }));
-    this.#pane.addEventListener("pointermove", (event) => this.#point(event));
-    this.#pane.addEventListener("pointerdown", (event) => this.#point(event));
+    for (const event of ["pointermove", "pointerdown"]) this.#pane.addEventListener(event, (at) => this.#point(at));
     this.#pane.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && this.#leave()); // a touch leaves as soon as it ends
   }
 
-  /** The classes of the image, indices, the most likely first. */
-  set likely(predictions) {
-    this.#likely = predictions.map(({ index }) => index);
+  /** Give the stage the shape of an image before its map is loaded, so that nothing moves when it appears. */
+  #reserve({ width, height } = {}) {
+    if (width) byId("answer").style.setProperty("--ratio", bounded(width / height));
   }
 
-  /** Give the stage the shape of the image before the image is loaded, so that nothing moves when it appears. */
-  reserve({ width, height }) {
-    byId("answer").style.setProperty("--ratio", ratioOf([width, height]));
+  /** Let the panes show a part of an image. */
+  #crop(image, part) {
+    this.#stage.style.setProperty("--shown", ratioOf(part));
+    for (const node of [this.#map, this.#original]) place(node, wholeOf(image), part);
   }
 
   /** Show a file that is on its way to the model. */
@@ -69,14 +69,15 @@ export class Heatmap extends EventTarget {
     this.#stage.ariaBusy = "true";
     const pixels = await pixelsOf(file).catch(() => undefined);
     if (!pixels || this.#previewed !== file) return;
+    const { width, height } = pixels;
     this.#drawing.cancel();
-    Object.assign(this.#map.style, WHOLE);
-    this.reserve(pixels);
+    this.#reserve(pixels);
+    this.#crop([width, height], wholeOf([width, height]));
     this.#say("");
     show(this.#map, pixels);
   }
 
-  draw({ fresh, waitMs }) {
+  #draw({ fresh, waitMs = 0 }) {
     const values = this.#state.values;
     if (values.id) this.#previewed = undefined;
     const ready = values.id && this.#image.id === values.id && (fresh ? this.#inStock(values) : this.#numbers);
@@ -86,8 +87,7 @@ export class Heatmap extends EventTarget {
   }
 
   #inStock(values) {
-    const index = values.label ? this.#classes.index(values.label) : this.#likely[0];
-    const numbers = this.#stock.map(values, { likely: this.#likely, index, against: this.#classes.index(values.against) });
+    const numbers = this.#stock.map(values);
     const { image, crop_box } = this.#image;
     return numbers && { ...numbers, image, crop_box };
   }
@@ -123,14 +123,16 @@ export class Heatmap extends EventTarget {
   }
 
   #show(found, values) {
-    const limits = endsOf(scaleOf(values, found), found.limits);
-    const numbers = (this.#numbers = found);
-    this.#link(values, numbers);
-    const pixels = drawMap({ ...numbers, limits }, this.#image.picture, values);
+    this.#numbers = found;
+    this.#link(values, found);
+    const numbers = scaled(found, values);
+    const pixels = drawMap(numbers, this.#image.picture, values);
     show(this.#map, pixels);
-    this.reserve(pixels);
+    this.#reserve(pixels);
     this.#showOriginal();
-    for (const image of [this.#map, this.#original]) crop(image, numbers, around(numbers));
+    const part = around(numbers);
+    this.#crop(numbers.image, part);
+    place(this.#seen, numbers.crop_box, part);
     const said = showCaption(this.#classes.named(numbers, values), values);
     this.#map.ariaLabel = `Map on the image. ${said}`;
     for (const node of document.querySelectorAll(".said")) node.textContent = said;
@@ -179,57 +181,29 @@ export class Heatmap extends EventTarget {
     this.#image.drawn = true;
   }
 
-  /** Position of the whole image in its pane and its scale, in CSS pixels: `object-fit: contain` leaves space around it. */
-  #place() {
-    const { width, height, clientWidth, clientHeight, offsetLeft, offsetTop } = this.#map;
-    const scale = Math.min(clientWidth / width, clientHeight / height);
-    return {
-      left: offsetLeft + (clientWidth - width * scale) / 2,
-      top: offsetTop + (clientHeight - height * scale) / 2,
-      scale: (width * scale) / this.#numbers.image[0], // CSS pixels per pixel of the original
-    };
-  }
-
   #point(event) {
     if (!this.#numbers) return;
-    const frame = this.#pane.getBoundingClientRect();
-    const { left, top, scale } = this.#place();
-    const [x0, y0, x1, y1] = this.#numbers.crop_box;
-    const [rows, columns] = this.#numbers.grid;
-    const cell = [((x1 - x0) / columns) * scale, ((y1 - y0) / rows) * scale];
-    const corner = [left + x0 * scale, top + y0 * scale];
-    const column = Math.floor((event.clientX - frame.left - corner[0]) / cell[0]);
-    const row = Math.floor((event.clientY - frame.top - corner[1]) / cell[1]);
-    if (row < 0 || column < 0 || row >= rows || column >= columns) {
-      this.#leave();
-      return;
-    }
-    Object.assign(this.#patch.style, {
-      left: `${corner[0] + column * cell[0]}px`,
-      top: `${corner[1] + row * cell[1]}px`,
-      width: `${cell[0]}px`,
-      height: `${cell[1]}px`,
-    });
+    const { grid } = this.#numbers;
+    const patch = patchAt(this.#seen, grid, event);
+    if (!patch) return this.#leave();
+    frame(this.#patch, grid, patch);
     this.#patch.hidden = false;
-    byId("readout").textContent = this.#describe(row, column);
+    byId("readout").textContent = this.#describe(patch);
   }
 
-  #describe(row, column) {
-    const { values, grid } = this.#numbers;
+  #describe([row, column]) {
+    const { values, grid, method } = this.#numbers;
+    const signed = isSigned(method);
     const value = values[row * grid[1] + column];
     const total = values.reduce((sum, v) => sum + Math.abs(v), 0);
     const share = total ? Math.abs(value) / total : 0;
-    const of = this.#signed ? "of the sum of all sizes" : "of the mass on patches";
-    return `Row ${row}, column ${column}: ${significant(value, { plus: this.#signed })}, ${percent(share)} ${of}`;
+    const of = signed ? "of the sum of all sizes" : "of the mass on patches";
+    return `Row ${row}, column ${column}: ${significant(value, { plus: signed })}, ${percent(share)} ${of}`;
   }
 
   #leave() {
     this.#patch.hidden = true;
     byId("readout").textContent = POINT;
-  }
-
-  get #signed() {
-    return isSigned(this.#numbers.method);
   }
 }
 

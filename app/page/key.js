@@ -4,7 +4,6 @@ import { byId } from "./element.js";
 
 const KEY = "vit-serve-key";
 const UNKNOWN = "The server does not know this key. Try again. Of name=KEY, enter only what stands after the first =.";
-export const UNREACHED = "The server cannot be reached. Check the connection and try again.";
 
 let entered = null; // the key, where the browser keeps no data of a site
 let asking; // a promise while the page asks for a key
@@ -27,46 +26,32 @@ function store(key) {
 
 export const keyHeader = (key) => (key === null ? {} : { "X-API-Key": key });
 
-/** Ask until there is a key that the server knows. `refused`: the one that it does not know, or null. */
+/** Another key than the one that the server `refused`, or than none: null. */
 export async function askForKey(refused) {
-  if (storedKey() !== refused) return; // another one was entered in the meantime
-  asking ??= new Promise((resolve) => {
-    const [form, field] = [byId("key"), byId("key-field")];
-    form.hidden = false;
-    say(refused === null ? "" : UNKNOWN);
-    field.focus();
-    form.onsubmit = async (event) => {
+  if (storedKey() === refused) await (asking ??= ask(refused === null ? "" : UNKNOWN)); // or it was entered in the meantime
+  return storedKey();
+}
+
+async function ask(sentence) {
+  const [form, field] = [byId("key"), byId("key-field")];
+  form.hidden = false;
+  byId("key-said").textContent = sentence;
+  field.focus();
+  const key = await new Promise((resolve) => {
+    form.onsubmit = (event) => {
       event.preventDefault();
       const key = field.value.trim();
-      const trouble = await troubleWith(key);
-      say(trouble);
-      if (trouble) return;
-      store(key);
-      form.hidden = true;
-      form.reset();
-      asking = undefined;
-      resolve();
+      if (/^[!-~]+$/.test(key)) resolve(key);
+      else byId("key-said").textContent = UNKNOWN; // a header takes no other characters
     };
   });
-  await asking;
+  store(key);
+  form.hidden = true;
+  form.reset();
+  asking = undefined;
 }
 
 /** Lead to the field of the key, if there is none that the server knows. */
 export function remindOfKey() {
   if (asking) byId("key-field").focus();
-}
-
-/** Why this key is of no use. Empty if the server knows it. */
-async function troubleWith(key) {
-  if (!/^[!-~]+$/.test(key)) return UNKNOWN; // a header takes no other characters
-  try {
-    const { status } = await fetch(new URL("../model", import.meta.url), { headers: keyHeader(key) });
-    return status === 401 ? UNKNOWN : "";
-  } catch {
-    return UNREACHED;
-  }
-}
-
-function say(sentence) {
-  byId("key-said").textContent = sentence;
 }

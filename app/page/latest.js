@@ -41,29 +41,3 @@ export class Latest {
     this.#controller.abort();
   }
 }
-
-/** `load(values, signal)` when one of the `names` has changed and what is loaded is `needed(values)`, then
- * `show(loaded, values)` or `fail(problem)`. After a failure that may pass, a turn to any tab loads it again.
- */
-export function follow(state, names, { needed, load, show, fail, busy }) {
-  const latest = new Latest();
-  let [changed, failed] = [false, false];
-  state.addEventListener("change", ({ detail }) => {
-    const values = state.values;
-    changed ||= names.some((name) => detail.has(name)) || (failed && detail.has("tab"));
-    if (!changed) return;
-    latest.cancel();
-    if (!values.id || !needed(values)) return;
-    changed = failed = false;
-    latest.run({
-      waitMs: DEBOUNCE_MS,
-      load: (signal) => load(values, signal),
-      show: (loaded) => show(loaded, values),
-      fail: (problem) => {
-        failed = problem.temporary;
-        fail(problem);
-      },
-      busy,
-    });
-  });
-}

@@ -10,12 +10,26 @@ export const changesTo = (method, before) => ({
   colormap: "",
   ...(isOfLabel(method) !== isOfLabel(before.method) && { layer: "" }),
 });
+/** What changes when a label is chosen, or one that was typed and stands in a `prompt`. */
+export function changesToLabel(label, before, prompt = "") {
+  const fits = isOfLabel(before.method) && !(prompt && METHODS[before.method].passes);
+  return { ...(fits || changesTo("evidence", before)), label, prompt, against: "", layer: "" };
+}
+/** What changes when an image is chosen. A label that was typed is explained in it too. */
+export const changesToImage = (id, { label, prompt }) => ({ id, label: prompt && label, against: "", other: "" });
+/** What changes when a head is chosen. */
+export const changesToHead = (layer, head, before) => ({
+  ...(before.method !== "class_token" && changesTo("class_token", before)),
+  layer,
+  head,
+});
 /** Whether a control changes nothing of the map that is shown. */
 export const isIdle = (name, { method, overlay }) =>
   ["layer", "head"].includes(name) ? !takes(method, name) : ["alpha", "fade"].includes(name) && overlay !== "true";
 /** Whether the map is one of those on the wall. */
 export const isOnWall = ({ method, layer, head }) => method === "class_token" && layer !== "mean" && /^\d+$/.test(head);
-/** Parameters that change how a map is drawn, and none of its numbers. */
+/** Parameters that change the numbers of a map or their scale, and those that change only how it is drawn. */
+export const NUMBERS = ["id", "method", "layer", "head", "label", "against", "prompt", "scale"];
 export const STYLE = ["overlay", "fade", "alpha", "colormap", "interpolation", "threshold"];
 
 const fitting = (range, scale) => (range && isFlat(...range) ? "absolute" : scale);
@@ -29,6 +43,9 @@ export function scaleOf(values, numbers) {
 
 /** The numbers of the first and the last colour, on that scale. */
 export const endsOf = (scale, limits) => (scale === "absolute" ? [limits[0] < 0 ? -1 : 0, 1] : limits);
+
+/** A map as JSON has it, between the ends of its colours. */
+export const scaled = (numbers, values) => ({ ...numbers, limits: endsOf(scaleOf(values, numbers), numbers.limits) });
 
 export const wallScale = (limits) => fitting(limits, "robust");
 

@@ -1,6 +1,6 @@
 // The image that maps are drawn on: from the person's file, which the browser has, or the one that the service keeps.
 
-import { blob, sentAs } from "./api.js";
+import { blob, imageOf } from "./api.js";
 import { Kept } from "./kept.js";
 import { partAddress } from "./maps.js";
 
@@ -13,7 +13,7 @@ const pictures = new Kept(KEPT, load);
 export const pictureOf = (id) => pictures.get(id);
 
 async function load(id) {
-  const { file } = sentAs(id);
+  const file = imageOf(id)?.file;
   const own = file && (await pixelsOf(file).catch(() => undefined)); // a format that this browser cannot draw
   return own ?? pixelsOf(await blob(partAddress(id, "image")));
 }
@@ -29,10 +29,4 @@ export async function pixelsOf(file, longest = LONGEST) {
   canvas.drawImage(bitmap, 0, 0, ...size);
   bitmap.close();
   return canvas.getImageData(0, 0, ...size);
-}
-
-/** Let a canvas show pixels. */
-export function show(canvas, pixels) {
-  [canvas.width, canvas.height] = [pixels.width, pixels.height];
-  canvas.getContext("2d").putImageData(pixels, 0, 0);
 }

@@ -25,8 +25,8 @@ export function playLayers(state, { layers }) {
     button.textContent = "■";
     step();
   });
-  state.addEventListener("change", ({ detail }) => {
-    if (timer && (detail.has("id") || !takes(state.values.method, "layer"))) stop();
+  state.follow(({ method }, changed) => {
+    if (timer && (changed.has("id") || !takes(method, "layer"))) stop();
   });
   stop();
 }

@@ -2,11 +2,10 @@
 
 import { json } from "./api.js";
 import { byId, element } from "./element.js";
-import { follow } from "./latest.js";
 import { receiptAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
+import { showPart } from "./part.js";
 import { subject } from "./sentence.js";
-import { isInside } from "./tabs.js";
 import { tracks } from "./tracks.js";
 
 const PARTS = [
@@ -18,8 +17,8 @@ const PARTS = [
 ];
 
 export function showReceipt(state, classes) {
-  follow(state, ["id", "label", "against"], {
-    needed: isInside,
+  showPart(state, "receipt-part", {
+    names: ["id", "label", "against"],
     load: (values, signal) => json(receiptAddress(values), { signal }),
     show: (answer, values) => {
       const { receipt, comparison, label, against } = classes.named(answer, values);
@@ -27,12 +26,7 @@ export function showReceipt(state, classes) {
       const lead = comparison ? [receiptTable(comparison.receipt, `“${label}” − “${comparison.against}”`)] : [];
       byId("receipt").replaceChildren(...lead, own);
       const patches = fixed(receipt.patches, 3, { plus: true });
-      byId("receipt-status").textContent = `Patches contribute ${patches} to ${subject(label, against)} directly.`;
-    },
-    busy: (said) => (byId("receipt-status").textContent = said),
-    fail: (problem) => {
-      byId("receipt").replaceChildren();
-      byId("receipt-status").textContent = problem.message;
+      return `Patches contribute ${patches} to ${subject(label, against)} directly.`;
     },
   });
 }

@@ -1,12 +1,11 @@
-// The logit lens, and what each head does: the numbers of one image, as tables with coloured cells.
+// How the answer forms, layer by layer, and what each head does: the numbers of one image, as tables with coloured cells.
 
 import { json } from "./api.js";
-import { layerOf } from "./controls.js";
 import { breakable, byId, element } from "./element.js";
-import { follow } from "./latest.js";
 import { reportAddress } from "./maps.js";
 import { fixed, percent } from "./numbers.js";
-import { isInside } from "./tabs.js";
+import { showPart } from "./part.js";
+import { markHead } from "./wall.js";
 
 const GRIDS = [
   ["entropy", () => "Entropy", "in bits; low: attends to few tokens"],
@@ -15,16 +14,9 @@ const GRIDS = [
 ];
 const NUMBERED = 6; // with more heads in a row, the cells are too narrow for numbers
 
-export function showReport(state, { shape, classes }) {
-  function mark() {
-    const { method, head } = state.values;
-    const layer = method === "class_token" ? layerOf(state.values, shape) : "";
-    for (const cell of byId("heads").querySelectorAll("td"))
-      cell.classList.toggle("chosen", cell.dataset.layer === layer && cell.dataset.head === head);
-  }
-
-  follow(state, ["id", "label"], {
-    needed: isInside,
+export function showReport(state, shape, classes) {
+  showPart(state, "lens-part heads-part", {
+    names: ["id", "label"],
     load: (values, signal) => json(reportAddress(values), { signal }),
     show: (report, values) => {
       const { lens, heads, label, predictions } = classes.named(report, values);
@@ -33,15 +25,8 @@ export function showReport(state, { shape, classes }) {
       if (lens) byId("lens").replaceChildren(lensTable(names, lens.scores));
       const known = GRIDS.filter(([name]) => heads[name] !== null); // without classes no head adds to a logit
       byId("heads").replaceChildren(...known.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
-      byId("heads-part").hidden = false;
-      mark();
+      markHead(state, shape);
     },
-    fail: () => (byId("lens-part").hidden = byId("heads-part").hidden = true), // the map shows the reason
-  });
-  state.addEventListener("change", mark);
-  byId("heads").addEventListener("click", ({ target }) => {
-    const cell = target.closest("td");
-    if (cell) state.set({ method: "class_token", layer: cell.dataset.layer, head: cell.dataset.head, colormap: "" });
   });
 }
 
@@ -63,19 +48,14 @@ function grid(numbers, title, unit) {
   const lowest = Math.min(...numbers.flat());
   const signed = lowest < 0;
   const low = signed ? 0 : lowest; // signed numbers are shaded by their absolute value
-  const rows = numbers.map((row, layer) =>
-    element(
-      "tr",
-      {},
-      ...row.map((value, head) => {
-        const cell = shaded((Math.abs(value) - low) / (largest - low || 1), value.toFixed(2).replace("-", "−"));
-        cell.title = `Layer ${layer}, head ${head}: ${fixed(value, 4)}`;
-        cell.classList.toggle("minus", value < 0);
-        Object.assign(cell.dataset, { layer, head });
-        return cell;
-      }),
-    ),
-  );
+  const cell = (value, layer, head) =>
+    shaded((Math.abs(value) - low) / (largest - low || 1), fixed(value, 2), {
+      class: value < 0 ? "minus" : null,
+      title: `Layer ${layer}, head ${head}: ${fixed(value, 4)}`,
+      "data-layer": layer,
+      "data-head": head,
+    });
+  const rows = numbers.map((row, layer) => element("tr", {}, ...row.map((value, head) => cell(value, layer, head))));
   return element(
     "figure",
     {},
@@ -85,10 +65,6 @@ function grid(numbers, title, unit) {
 }
 
 /** A cell whose colour has the strength `share`, 0 to 1. */
-function shaded(share, text) {
-  const cell = element("td", {}, text);
-  cell.style.setProperty("--share", share);
-  return cell;
-}
+const shaded = (share, text, attributes = {}) => element("td", { style: { "--share": share }, ...attributes }, text);
 
 const points = (score) => percent(score).replace(" %", "");

@@ -31,8 +31,8 @@ const WRITE_AFTER_MS = 150; // browsers limit how often the address may change; 
 /** What Back leads from and to: other values have no step of their own in the history. */
 const placeOf = ({ id, tab }) => `${tab} ${id}`;
 
-/** Dispatches `change` with the set of names that changed as its detail. */
-export class State extends EventTarget {
+export class State {
+  #changes = new EventTarget();
   #tabs;
   #defaults;
   #values;
@@ -41,7 +41,6 @@ export class State extends EventTarget {
 
   /** `method`, its `layer` and the first of `tabs` are shown unless the address says others. */
   constructor({ method, layer, tabs }) {
-    super();
     this.#tabs = tabs;
     this.#defaults = { ...DEFAULTS, tab: tabs[0], method, layer: layer ?? "" };
     this.#values = this.#read();
@@ -72,7 +71,7 @@ export class State extends EventTarget {
     this.#values = { ...this.#values, ...changes };
     clearTimeout(this.#writing);
     this.#writing = setTimeout(() => this.#write(), WRITE_AFTER_MS);
-    this.#dispatch(changed);
+    this.say(...changed);
   }
 
   /** As `set`, but Back does not lead to what is left. */
@@ -89,18 +88,21 @@ export class State extends EventTarget {
     this.#place = place;
   }
 
+  /** Call `act(values, changed)`, with the set of names that changed, if it has one of the `names`; without them always. */
+  follow(act, names) {
+    this.#changes.addEventListener("change", ({ detail }) => {
+      if (!names || names.some((name) => detail.has(name))) act(this.#values, detail);
+    });
+  }
+
   /** Report every value as changed, so that all parts show what the address says. */
   announce() {
-    this.#dispatch(Object.keys(this.#values));
+    this.say(...Object.keys(this.#values));
   }
 
-  /** Report something that is no value, such as that images were added. */
-  say(what) {
-    this.#dispatch([what]);
-  }
-
-  #dispatch(changed) {
-    this.dispatchEvent(new CustomEvent("change", { detail: new Set(changed) }));
+  /** Report what is no value too, such as that images were added. */
+  say(...names) {
+    this.#changes.dispatchEvent(new CustomEvent("change", { detail: new Set(names) }));
   }
 
   /** The address of this page, with every value that differs from its default and has an effect. */

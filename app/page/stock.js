@@ -13,11 +13,13 @@ const EXACT = 2 ** 17; // bytes; more come as float16
 
 export class Stock {
   #shape;
+  #classes;
   #images = new Kept(KEPT, (id) => array(partAddress(id, `maps?dtype=${this.#dtype}`)));
 
   /** `shape`: the manifest of the model. */
-  constructor(shape) {
+  constructor(shape, classes) {
     this.#shape = shape;
+    this.#classes = classes;
   }
 
   /** The maps of an image, loaded once. */
@@ -38,13 +40,12 @@ export class Stock {
     return { grid: [rows, columns], data: data.subarray(0, layers * heads * rows * columns) };
   }
 
-  /** The map for the state's `values` as JSON has it, or undefined. `likely`: indices of the image's labels, the most
-   * likely first; `index` and `against`: of the labels that are explained.
-   */
-  map(values, { likely, index, against }) {
+  /** The map for the state's `values` as JSON has it, or undefined. */
+  map(values) {
     const maps = this.#images.now(values.id);
-    const classes = likely.slice(0, this.#shape.explains.classes?.[0]);
-    const [own, other] = [classes.indexOf(index), classes.indexOf(against)];
+    const explained = this.#classes.likely.slice(0, this.#shape.explains.classes?.[0]);
+    const index = this.#classes.index(this.#classes.explained(values));
+    const [own, other] = [index, this.#classes.index(values.against)].map((one) => explained.indexOf(one));
     const ofLabel = isOfLabel(values.method);
     const [layer, { method, head }] = [layerOf(values, this.#shape), values];
     const missing = ofLabel && (own < 0 || values.prompt || (values.against && other < 0));

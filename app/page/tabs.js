@@ -2,24 +2,20 @@
 
 import { byId } from "./element.js";
 
-export const isInside = ({ tab }) => tab === "inside";
-export const isCompared = ({ tab }) => tab === "compare";
-
 /** `names`: ids of the panels, in the order of their tabs. */
 export function showTabs(state, names) {
   const list = document.querySelector("[role=tablist]");
   list.append(...names.map((name) => byId(`tab-${name}`)));
 
-  state.addEventListener("change", ({ detail }) => {
-    if (!detail.has("tab")) return;
+  state.follow((values) => {
     for (const name of names) {
-      const [tab, chosen] = [byId(`tab-${name}`), name === state.values.tab];
+      const [tab, chosen] = [byId(`tab-${name}`), name === values.tab];
       tab.ariaSelected = String(chosen);
       tab.tabIndex = chosen ? 0 : -1;
       byId(name).hidden = !chosen;
       if (chosen) list.scrollLeft = tab.offsetLeft - list.clientWidth / 3;
     }
-  });
+  }, ["tab"]);
 
   list.addEventListener("click", ({ target, detail }) => {
     const tab = target.closest("[role=tab]");

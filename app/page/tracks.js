@@ -8,17 +8,9 @@ export function tracks(ends) {
   const span = Math.max(0, ...ends) - low || 1;
   const share = (length) => `${(100 * length) / span}%`;
 
-  function line(className, at) {
-    const mark = element("i", { class: className });
-    mark.style.left = share(at - low);
-    return mark;
-  }
+  const line = (className, at, style) => element("i", { class: className, style: { left: share(at - low), ...style } });
 
-  function bar(from, to) {
-    const mark = line(to < from ? "minus" : "plus", Math.min(from, to));
-    mark.style.width = share(Math.abs(to - from));
-    return mark;
-  }
+  const bar = (from, to) => line(to < from ? "minus" : "plus", Math.min(from, to), { width: share(Math.abs(to - from)) });
 
   const row = (name, title, number, ...marks) =>
     element(

@@ -1,11 +1,10 @@
 // Deletion and insertion curves: the map against random orders, measured on request.
 
-import { json } from "./api.js";
-import { chart } from "./chart.js";
+import { chart, nice } from "./chart.js";
 import { byId, element } from "./element.js";
-import { Latest } from "./latest.js";
 import { verifyAddress } from "./maps.js";
 import { percent } from "./numbers.js";
+import { Measurement } from "./part.js";
 
 const KINDS = [
   ["deletion", "Deletion", "patches covered", "lower is better"],
@@ -18,52 +17,23 @@ const FILLS = {
   blur: "a blurred copy of the image",
 };
 
-export class Verification {
-  #state;
-  #classes;
-  #address;
-  #measuring = new Latest();
-
-  constructor(state, classes) {
-    this.#state = state;
-    this.#classes = classes;
-    byId("measure").addEventListener("click", () => this.#measure());
-    state.addEventListener("change", () => {
-      if (this.#address !== undefined && verifyAddress(state.values) !== this.#address) this.#clear();
-    });
-  }
-
-  /** Remove a measurement that belongs to another map. */
-  #clear() {
-    this.#measuring.cancel();
-    this.#address = undefined;
-    this.#finish("");
-    byId("curves").replaceChildren();
-  }
-
-  #measure() {
-    this.#clear();
-    this.#address = verifyAddress(this.#state.values);
-    byId("measure").disabled = true;
-    byId("verify-status").textContent = "Measuring …";
-    this.#measuring.run({
-      load: (signal) => json(this.#address, { method: "POST", signal }),
-      show: (measured) => this.#show(measured),
-      busy: (said) => (byId("verify-status").textContent = said),
-      fail: (problem) => this.#finish(problem.message),
-    });
-  }
-
-  #show(measured) {
-    this.#finish("");
-    byId("curves").replaceChildren(...KINDS.map((kind) => figure(measured, ...kind)));
-    byId("verify-status").textContent = summary(this.#classes.named(measured, this.#state.values));
-  }
-
-  #finish(sentence) {
-    byId("measure").disabled = false;
-    byId("verify-status").textContent = sentence;
-  }
+export function showVerification(state, classes) {
+  const button = byId("measure");
+  const measurement = new Measurement(state, "verify-part", {
+    show: (measured) => {
+      button.disabled = false;
+      byId("curves").replaceChildren(...KINDS.map((kind) => figure(measured, ...kind)));
+      return summary(classes.named(measured, state.values));
+    },
+    clear: () => {
+      button.disabled = false;
+      byId("curves").replaceChildren();
+    },
+  });
+  button.addEventListener("click", () => {
+    button.disabled = true;
+    measurement.run(() => verifyAddress(state.values), "Measuring …");
+  });
 }
 
 function figure(measured, name, title, xLabel, better) {
@@ -73,11 +43,12 @@ function figure(measured, name, title, xLabel, better) {
     { name: "random", xs: fractions, ys: random },
     { name: "map", xs: fractions, ys: scores },
   ];
+  const highest = Math.max(...random, ...scores);
   return element(
     "figure",
     {},
     element("figcaption", {}, element("b", {}, title), ` ${better}`),
-    chart({ lines, xLabel, description }),
+    chart({ lines, top: highest > 0.5 ? 1 : nice(Math.max(highest, 1e-9)), xLabel, description }),
     element(
       "p",
       { class: "key" },

@@ -1,63 +1,59 @@
 // Two models on one image: label, score and map of each; and the images on which they differ most.
 
-import { ROOT, json } from "./api.js";
+import { ROOT, ask, imageOf, images, json, pathFor } from "./api.js";
 import { mapCanvas } from "./draw.js";
-import { byId, element } from "./element.js";
-import { follow, patient } from "./latest.js";
+import { byId, element, options } from "./element.js";
+import { patient } from "./latest.js";
 import { percent } from "./numbers.js";
+import { showPart } from "./part.js";
 import { pictureOf } from "./picture.js";
+import { atMost } from "./pool.js";
 import { visit } from "./siblings.js";
-import { isCompared } from "./tabs.js";
 
 const AT_ONCE = 2;
 
-/** `others`: the models of the address, [{name, address}], with this one. `images` gives those that were added. */
-export function showVersus(state, others, images) {
+/** What another model says of an image. */
+const answer = ({ address, model }, { file }, signal) => ask(address + pathFor(model.manifest.labels), file, signal);
+
+/** `others`: the models of the address, [{name, address}], with this one. */
+export function showVersus(state, others) {
   const [own, rivals] = [others.find(({ address }) => address === ROOT), others.filter(({ address }) => address !== ROOT)];
-  const choice = byId("rival");
-  const switching = byId("switch");
-  const files = () => images().map(({ file }) => file);
-  byId("versus-part").hidden = !own || !rivals.length;
-  byId("switch-label").hidden = byId("versus-part").hidden;
   if (!own || !rivals.length) return;
-  const options = (list) => list.map(({ name, address }) => element("option", { value: address }, name));
-  choice.append(...options(rivals));
-  switching.append(...options(others));
+  const [choice, switching] = [byId("rival"), byId("switch")];
+  byId("versus-part").hidden = byId("switch-label").hidden = false;
+  choice.append(...options(rivals.map(({ name, address }) => [address, name])));
+  switching.append(...options(others.map(({ name, address }) => [address, name])));
   switching.value = ROOT;
-  switching.addEventListener("change", () => visit(switching.value, files()));
+  switching.addEventListener("change", () => visit(switching.value, images().map(({ file }) => file)));
   choice.addEventListener("change", () => state.say("rival"));
   const rival = () => rivals.find(({ address }) => address === choice.value);
 
-  const side = async ({ name, address, model }, image, id, signal) => {
+  const side = async ({ name, address, model }, image, said, signal) => {
     const method = model.manifest.labels.length ? "evidence" : "class_token";
-    const numbers = await json(`${address}attention/${encodeURIComponent(id)}?method=${method}&format=json`, { signal });
-    return { name, canvas: mapCanvas(numbers, await pictureOf(image.id), `The map of ${name}`) };
+    const numbers = await json(`${address}attention/${encodeURIComponent(said.id)}?method=${method}&format=json`, { signal });
+    return { name, said, canvas: mapCanvas(numbers, await pictureOf(image.id), `The map of ${name}`) };
   };
 
-  follow(state, ["id", "rival"], {
-    needed: isCompared,
+  showPart(state, "versus-part", {
+    names: ["id", "rival"],
     load: async ({ id }, signal) => {
-      const image = images().find((one) => one.id === id);
+      const image = imageOf(id);
       if (!image) return [];
       const result = await answer(rival(), image, signal);
-      const both = [[own, id, image.result], [rival(), result.id, result]];
-      return Promise.all(both.map(async ([model, its, said]) => ({ said, ...(await side(model, image, its, signal)) })));
+      return Promise.all([side(own, image, { ...image.result, id }, signal), side(rival(), image, result, signal)]);
     },
     show: (sides) => byId("versus").replaceChildren(...sides.map(figure)),
-    fail: (problem) => byId("versus").replaceChildren(problem.message),
   });
 
   byId("versus-all").addEventListener("click", async () => {
-    const [asked, all] = [rival(), images()];
-    const rest = [...all];
-    const work = async () => {
-      for (let image = rest.shift(); image; image = rest.shift()) {
-        const result = await patient(() => answer(asked, image)).catch(() => undefined);
-        if (result) Object.assign(image, apart(asked.name, image.result, result));
-        byId("versus-said").textContent = `${all.length - rest.length} of ${all.length} images …`;
-      }
+    const [asked, all, running] = [rival(), images(), atMost(AT_ONCE)];
+    let count = 0;
+    const work = async (image) => {
+      byId("versus-said").textContent = `${++count} of ${all.length} images …`;
+      const result = await patient(() => answer(asked, image)).catch(() => undefined);
+      if (result) Object.assign(image, apart(asked.name, image.result, result));
     };
-    await Promise.all(Array.from({ length: AT_ONCE }, work));
+    await Promise.all(all.map((image) => running(() => work(image))));
     byId("versus-said").textContent = "";
     const { sort } = byId("sieve").elements;
     sort.value = "other";
@@ -65,13 +61,6 @@ export function showVersus(state, others, images) {
     state.set({ tab: "all" });
   });
   state.say("rival"); // an image may be shown already
-}
-
-/** What another model says of an image. */
-async function answer({ address, model }, { file }, signal) {
-  const path = model.manifest.labels.length ? "classify" : "embed?attention=true";
-  const headers = { "Content-Type": "application/octet-stream" };
-  return (await json(address + path, { method: "POST", body: file, headers, signal })).results[0];
 }
 
 /** What is said of the other model's answer, and how far apart the two scores of the first label are. */

@@ -9,19 +9,25 @@ export function around({ image: [width, height], crop_box: [x0, y0, x1, y1] }) {
   return [left, top, right, bottom];
 }
 
-/** Let an image fill its frame with this part of it. */
-export function crop(node, { image: [width, height] }, [x0, y0, x1, y1]) {
+/** Place a node that shows one part of an image in a frame that shows another one. */
+export function place(node, [left, top, right, bottom], [x0, y0, x1, y1]) {
   const [across, down] = [x1 - x0, y1 - y0];
   Object.assign(node.style, {
-    left: `${(-100 * x0) / across}%`,
-    top: `${(-100 * y0) / down}%`,
-    width: `${(100 * width) / across}%`,
-    height: `${(100 * height) / down}%`,
+    left: `${(100 * (left - x0)) / across}%`,
+    top: `${(100 * (top - y0)) / down}%`,
+    width: `${(100 * (right - left)) / across}%`,
+    height: `${(100 * (bottom - top)) / down}%`,
   });
 }
 
-/** The shape of an image that is shown: width by height. */
-export const ratioOf = ([width, height]) => Math.min(Math.max(width / height, 1 / LONGEST), LONGEST);
+/** The whole image as a part of itself. */
+export const wholeOf = ([width, height]) => [0, 0, width, height];
+
+/** The shape of a part of an image: width by height. */
+export const ratioOf = ([x0, y0, x1, y1]) => (x1 - x0) / (y1 - y0);
+
+/** The same, of a frame that leaves room beside it. */
+export const bounded = (ratio) => Math.min(Math.max(ratio, 1 / LONGEST), LONGEST);
 
 function stretch(from, to, size, longest) {
   const length = Math.max(Math.min(size, longest), to - from);

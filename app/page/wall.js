@@ -3,74 +3,62 @@
 import { showColorbar } from "./colorbar.js";
 import { layerOf } from "./controls.js";
 import { drawPatches } from "./draw.js";
-import { byId, element } from "./element.js";
-import { follow } from "./latest.js";
+import { byId, canvasOf, element } from "./element.js";
 import { limitsOf, range } from "./limits.js";
-import { endsOf, isOnWall, wallScale } from "./maps.js";
-import { show } from "./picture.js";
+import { changesToHead, endsOf, isOnWall, wallScale } from "./maps.js";
+import { showPart } from "./part.js";
 import { beyond } from "./sentence.js";
-import { isInside } from "./tabs.js";
 
-export class Wall {
-  #state;
-  #shape;
-  #wall = byId("wall");
+/** Shows what is in `stock`, all maps of an image. */
+export function showWall(state, shape, stock) {
+  const { layers, heads } = shape;
+  const wall = byId("wall");
+  const title = (text) => element("span", { class: "axis" }, text);
 
-  /** Shows what is in `stock`, all maps of an image. */
-  constructor(state, shape, stock) {
-    this.#state = state;
-    this.#shape = shape;
-    follow(state, ["id", "colormap", "interpolation"], {
-      needed: isInside,
-      load: ({ id }) => stock.load(id).then(() => stock.heads(id)),
-      show: (maps, values) => this.#show(maps, values),
-      busy: (said) => (byId("wall-status").textContent = said),
-      fail: (problem) => {
-        this.#wall.hidden = byId("wall-ramp").hidden = true;
-        byId("wall-status").textContent = problem.message;
-      },
+  showPart(state, "wall-part", {
+    names: ["id", "colormap", "interpolation"],
+    load: ({ id }) => stock.load(id).then(() => stock.heads(id)),
+    show: ({ grid: [rows, columns], data }, { colormap, interpolation }) => {
+      const found = limitsOf(data, () => data, "robust", false);
+      const limits = endsOf(wallScale(found), found);
+      const cell = (layer, head) => {
+        const values = data.subarray((layer * heads + head) * rows * columns).subarray(0, rows * columns);
+        const canvas = canvasOf(drawPatches({ values, limits, grid: [rows, columns] }, colormap));
+        return element("button", { type: "button", "aria-label": `Layer ${layer}, head ${head}`, "data-layer": layer, "data-head": head }, canvas);
+      };
+      const count = (n) => [...Array(n).keys()];
+      for (const [name, value] of Object.entries({ layers, heads, ratio: columns / rows })) wall.style.setProperty(`--${name}`, value);
+      wall.classList.toggle("smooth", interpolation !== "nearest");
+      wall.replaceChildren(
+        title("head"),
+        title("layer"),
+        ...count(heads).map((head) => element("span", {}, head)),
+        ...count(layers).flatMap((layer) => [element("span", {}, layer), ...count(heads).map((head) => cell(layer, head))]),
+      );
+      const [min, max] = range(data);
+      showColorbar(byId("wall-ramp"), { limits, min, max, colormap });
+      markHead(state, shape);
+      return beyond(data.filter((value) => value > limits[1]).length, data.length);
+    },
+  });
+  for (const cells of [wall, byId("heads")])
+    cells.addEventListener("click", ({ target }) => {
+      const cell = target.closest("[data-head]");
+      if (cell) state.set(changesToHead(cell.dataset.layer, cell.dataset.head, state.values));
     });
-    state.addEventListener("change", () => this.#mark());
-  }
+  state.follow(() => markHead(state, shape));
+}
 
-  #show({ grid: [rows, columns], data }, { colormap, interpolation }) {
-    const { layers, heads } = this.#shape;
-    const found = limitsOf(data, () => data, "robust", false);
-    const limits = endsOf(wallScale(found), found);
-    const cell = (layer, head) => {
-      const map = data.subarray((layer * heads + head) * rows * columns).subarray(0, rows * columns);
-      return this.#cell(layer, head, drawPatches({ values: map, limits, grid: [rows, columns] }, colormap));
-    };
-    const count = (n) => [...Array(n).keys()];
-    for (const [name, value] of Object.entries({ layers, heads, ratio: columns / rows })) this.#wall.style.setProperty(`--${name}`, value);
-    this.#wall.classList.toggle("smooth", interpolation !== "nearest");
-    this.#wall.replaceChildren(
-      element("span"),
-      ...count(heads).map((head) => element("span", {}, head)),
-      ...count(layers).flatMap((layer) => [element("span", {}, layer), ...count(heads).map((head) => cell(layer, head))]),
-    );
-    const [min, max] = range(data);
-    showColorbar(byId("wall-ramp"), { limits, min, max, colormap });
-    this.#wall.hidden = byId("wall-ramp").hidden = false;
-    byId("wall-status").textContent = beyond(data.filter((value) => value > limits[1]).length, data.length);
-    this.#mark();
-  }
-
-  #cell(layer, head, pixels) {
-    const canvas = element("canvas");
-    show(canvas, pixels);
-    const choose = () => this.#state.set({ method: "class_token", layer: String(layer), head: String(head) });
-    return element("button", { type: "button", "aria-label": `Layer ${layer}, head ${head}`, onclick: choose }, canvas);
-  }
-
-  /** Only one cell is a stop of the Tab key; the arrow keys step through the others. */
-  #mark() {
-    const values = this.#state.values;
-    const { heads } = this.#shape;
-    const chosen = isOnWall(values) ? layerOf(values, this.#shape) * heads + Number(values.head) : -1;
-    for (const [i, button] of this.#wall.querySelectorAll("button").entries()) {
-      button.ariaPressed = String(i === chosen);
-      button.tabIndex = i === Math.max(chosen, 0) ? 0 : -1;
-    }
+/** Mark the head of the map among the cells that stand for one. Of buttons one alone is a stop of the Tab key; the arrow
+ * keys step through the others.
+ */
+export function markHead({ values }, shape) {
+  const chosen = isOnWall(values) && `${layerOf(values, shape)} ${values.head}`;
+  for (const cell of byId("inside").querySelectorAll("[data-head]")) {
+    const place = `${cell.dataset.layer} ${cell.dataset.head}`;
+    cell.classList.toggle("chosen", place === chosen);
+    if (cell.type !== "button") continue;
+    cell.ariaPressed = String(place === chosen);
+    cell.tabIndex = place === (chosen || "0 0") ? 0 : -1;
   }
 }

@@ -1,0 +1,84 @@
+// The parts of the page under the tabs. Each is loaded while its tab is open, or measured when a person asks, and its
+// sentence says what is shown or why nothing is.
+
+import { json } from "./api.js";
+import { byId } from "./element.js";
+import { DEBOUNCE_MS, Latest } from "./latest.js";
+
+/** `load(values, signal)` once the tab of the parts with these ids is open and one of the `names` has changed, then
+ * `show(loaded, values)`, which may return a sentence. After a failure that may pass, a turn to any tab loads it again.
+ */
+export function showPart(state, ids, { names, load, show }) {
+  const parts = ids.split(" ").map(byId);
+  const panel = parts[0].closest("[role=tabpanel]").id;
+  const latest = new Latest();
+  let [due, failed] = [true, false];
+
+  function say(sentence, failing = false) {
+    for (const part of parts) {
+      part.classList.toggle("failed", failing);
+      part.querySelectorAll("[role=status]").forEach((status) => (status.textContent = sentence));
+    }
+  }
+
+  state.follow((values, changed) => {
+    due ||= [...names, ...(failed ? ["tab"] : [])].some((name) => changed.has(name));
+    if (!due) return;
+    latest.cancel();
+    if (values.tab !== panel || (names.includes("id") && !values.id)) return;
+    due = failed = false;
+    latest.run({
+      waitMs: DEBOUNCE_MS,
+      load: (signal) => load(values, signal),
+      show: (loaded) => say(show(loaded, values) ?? ""),
+      busy: say,
+      fail: (problem) => {
+        failed = problem.temporary;
+        say(problem.message, true);
+      },
+    });
+  });
+}
+
+/** What a person asks the server to measure. `show(measured)` returns a sentence. `clear()` removes what is shown, once
+ * the page has come to show something else.
+ */
+export class Measurement {
+  #latest = new Latest();
+  #address; // gives what is asked, by what the page shows now
+  #asked; // what it gave when that was asked
+  #status;
+  #parts;
+
+  constructor(state, id, { show, clear }) {
+    this.#parts = { show, clear };
+    this.#status = byId(id).querySelector("[role=status]");
+    state.follow(() => this.#address?.() === this.#asked || this.drop());
+  }
+
+  /** Measure what `address()` gives; until then a `sentence` stands there. */
+  run(address, sentence) {
+    const say = (said) => (this.#status.textContent = said);
+    this.keep(address);
+    say(sentence);
+    this.#latest.run({
+      load: (signal) => json(this.#asked, { method: "POST", signal }),
+      show: (measured) => say(this.#parts.show(measured)),
+      busy: say,
+      fail: (problem) => this.drop(problem.message),
+    });
+  }
+
+  /** Hold what is shown for what `address()` gives now. */
+  keep(address) {
+    this.#address = address;
+    this.#asked = address?.();
+  }
+
+  drop(sentence = "") {
+    this.#latest.cancel();
+    this.keep(undefined);
+    this.#status.textContent = sentence;
+    this.#parts.clear();
+  }
+}
