@@ -1,59 +1,44 @@
 // Two images: what makes them alike to the model, in each of them, with the parts that add up to the cosine.
 
-import { imageOf, images, json } from "./api.js";
-import { mapCanvas } from "./draw.js";
-import { byId, element } from "./element.js";
+import { imageOf, images } from "./api.js";
+import { byId, element, figure, imageButton } from "./element.js";
 import { nearest } from "./embedding.js";
 import { alikeAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
 import { showPart } from "./part.js";
-import { pictureOf } from "./picture.js";
+import { loadMap } from "./picture.js";
 import { receiptTable } from "./receipt.js";
 
 const MOST = 60; // images whose embeddings are compared
 const SHOWN = 6;
 
-const nameOf = (id) => imageOf(id)?.name ?? "this image";
-
 /** The state has the `other` image, or it is the nearest. */
 export function showAlike(state) {
-  const side = async (id, other, signal) => {
-    const [numbers, picture] = await Promise.all([json(alikeAddress(id, other), { signal }), pictureOf(id)]);
-    return { names: [id, other].map(nameOf), numbers, picture };
+  const item = ({ id, name, source, cosine }, chosen) => {
+    const said = element("span", {}, name, element("b", {}, fixed(cosine, 3)));
+    return imageButton({ source, "aria-pressed": String(id === chosen), onclick: () => state.set({ other: id }) }, said);
   };
-
-  const item = ({ id, name, source, cosine }, chosen) =>
-    element(
-      "li",
-      {},
-      element(
-        "button",
-        { type: "button", "aria-pressed": String(id === chosen), onclick: () => state.set({ other: id }) },
-        element("img", { src: source, alt: "" }),
-        element("span", {}, name, element("b", {}, fixed(cosine, 3))),
-      ),
-    );
 
   showPart(state, "alike-part", {
     names: ["id", "other", "added"],
     load: async ({ id, other }, signal) => {
       const near = (await nearest(id, images().slice(0, MOST))).slice(0, SHOWN);
       const chosen = (other !== id && other) || near[0]?.id;
-      const pair = chosen ? [[id, chosen], [chosen, id]] : [];
-      return { near, chosen, sides: await Promise.all(pair.map(([one, two]) => side(one, two, signal))) };
+      const sides = chosen ? [side(id, chosen, signal), side(chosen, id, signal)] : [];
+      return { near, chosen, sides: await Promise.all(sides) };
     },
     show: ({ near, chosen, sides }) => {
       byId("nearest").replaceChildren(...near.map((image) => item(image, chosen)));
-      byId("pair").replaceChildren(...sides.map(figure));
+      byId("pair").replaceChildren(...sides.map((one) => one.figure));
       return chosen ? said(sides[0].numbers) : "Add another image to see what the two have in common.";
     },
   });
 }
 
-function figure({ numbers, picture, names: [name, other] }) {
-  const canvas = mapCanvas(numbers, picture, `What makes ${name} like ${other}`);
-  const caption = element("figcaption", {}, element("b", {}, name), ` seen as like ${other}`);
-  return element("figure", {}, canvas, caption, receiptTable(numbers.receipt, "Cosine"));
+async function side(id, other, signal) {
+  const [name, like] = [id, other].map((one) => imageOf(one)?.name ?? "this image");
+  const { numbers, canvas } = await loadMap(alikeAddress(id, other), id, `What makes ${name} like ${like}`, signal);
+  return { numbers, figure: figure(name, `seen as like ${like}`, canvas, receiptTable(numbers.receipt, "Cosine")) };
 }
 
 const said = ({ receipt }) =>

@@ -18,7 +18,7 @@ const sent = new Map(); // the images of this tab, by all ids that they have had
 
 let model; // the digest of the one that gave the first answer
 
-export class Problem extends Error {
+class Problem extends Error {
   constructor(message, { status = 0, retryAfter = 0 } = {}) {
     super(message);
     this.status = status; // 0: there is no answer, or none that can be used

@@ -1,7 +1,7 @@
 // Ask a patch: how similar every patch of the images on show is to it. Or all of them in three colours.
 
 import { imageSource, images } from "./api.js";
-import { showColorbar } from "./colorbar.js";
+import { showColorbar } from "./colormaps.js";
 import { drawPatches } from "./draw.js";
 import { byId, element, show } from "./element.js";
 import { range } from "./limits.js";

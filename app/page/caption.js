@@ -1,6 +1,6 @@
 // What stands under the map: its colours, a sentence, and numbers for who asks.
 
-import { showColorbar } from "./colorbar.js";
+import { showColorbar } from "./colormaps.js";
 import { byId } from "./element.js";
 import { isSigned } from "./methods.js";
 import { significant } from "./numbers.js";

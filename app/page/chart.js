@@ -5,10 +5,11 @@ import { drawing } from "./element.js";
 const MARGIN = { left: 34, right: 10, top: 10, bottom: 34 };
 const SHARES = [0, 0.5, 1].map((part) => [part, `${100 * part} %`]);
 
-/** `lines`: [{name, xs, ys}], `points`: [[x, y]], with x from 0 to 1 and y from 0 to `top`; `ticks` of the x axis: [[x, text]];
+/** `lines`: [{name, xs, ys}], `points`: [[x, y]], with x from 0 to 1 and y from 0; `ticks` of the x axis: [[x, text]];
  * `description` is the text for screen readers.
  */
-export function chart({ lines = [], points = [], top, ticks = SHARES, xLabel, description, size: [width, height] = [320, 200] }) {
+export function chart({ lines = [], points = [], ticks = SHARES, xLabel, description, size: [width, height] = [320, 200] }) {
+  const top = nice(Math.max(...lines.flatMap(({ ys }) => ys), ...points.map(([, up]) => up)));
   const x = (value) => MARGIN.left + value * (width - MARGIN.left - MARGIN.right);
   const y = (value) => height - MARGIN.bottom - (value / top) * (height - MARGIN.top - MARGIN.bottom);
   const text = (at, anchor, what) => drawing("text", { x: at[0], y: at[1], "text-anchor": anchor }, what);
@@ -25,8 +26,8 @@ export function chart({ lines = [], points = [], top, ticks = SHARES, xLabel, de
   );
 }
 
-/** The smallest of 1, 2 and 5 times a power of ten that is at least `value`. */
-export function nice(value) {
+/** The smallest of some multiples of a power of ten that is at least `value`. Half of it is as short a number. */
+function nice(value) {
   const power = 10 ** Math.floor(Math.log10(value || 1));
-  return [1, 2, 5, 10].map((step) => step * power).find((step) => step >= value);
+  return [1, 2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= value);
 }

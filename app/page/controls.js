@@ -39,7 +39,6 @@ export function showControls(state, model, classes) {
   const showLabel = labelField(elements.label, { classes, choose: (label) => compare({ label, prompt: "" }) });
   const showAgainst = labelField(elements.against, { classes, none: "no second label", choose: (against) => compare({ against }) });
 
-  form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("input", ({ target: { name, type, checked, value, list } }) => {
     if (!(name in state.values) || list) return;
     const text = type === "checkbox" ? String(checked) : value;

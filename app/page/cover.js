@@ -1,25 +1,25 @@
 // What if these patches were not there? The labels with and without them, and the real change of the logit beside the
 // one that the evidence of these patches promised.
 
-import { Board } from "./board.js";
+import { paintBoard } from "./board.js";
 import { breakable, byId, element } from "./element.js";
 import { coverAddress } from "./maps.js";
 import { fixed, percent } from "./numbers.js";
-import { Measurement } from "./part.js";
+import { measurement } from "./part.js";
 import { subject } from "./sentence.js";
-import { tracks } from "./tracks.js";
+import { trackTable, tracks } from "./tracks.js";
 
 const SHARE = 0.1; // of the patches, as the buttons say
 
-/** The patches are painted on the map that `heatmap` shows. */
-export function showCover(state, heatmap, classes) {
-  const board = new Board();
+/** The patches are painted on the `map` that is shown. */
+export function showCover(state, map, classes) {
+  const board = paintBoard(() => measuring.drop()); // what is shown belongs to other patches
 
-  const measurement = new Measurement(state, "cover-part", {
+  const measuring = measurement(state, "cover-part", {
     show: (measured) => {
       board.painted = measured.patches;
       count();
-      measurement.keep(address(painted())); // by the patches, which stay when the map they were taken from goes
+      measuring.keep(address(painted())); // by the patches, which stay when the map they were taken from goes
       byId("outcome").replaceChildren(labels(measured, classes), effects(measured));
       return summary(classes.named(measured, state.values));
     },
@@ -44,40 +44,37 @@ export function showCover(state, heatmap, classes) {
     byId("painted").textContent = `${length} of ${board.size} patches`;
   }
 
-  /** What is shown belongs to other patches or another fill. */
-  const leave = () => measurement.drop();
-
   function clear() {
     board.painted = [];
-    leave();
+    measuring.drop();
   }
 
-  heatmap.addEventListener("show", ({ detail: { numbers, pixels } }) => {
-    board.show(numbers, pixels);
-    byId("cover-part").hidden = false;
+  state.follow(() => {
+    byId("cover-part").hidden = !map.numbers; // the map shows the reason
+    if (map.numbers) board.show(map.numbers, map.pixels);
     count();
-  });
-  heatmap.addEventListener("fail", () => (byId("cover-part").hidden = true)); // the map shows the reason
-  board.addEventListener("change", leave);
-  byId("fill").addEventListener("change", leave);
+  }, ["map"]);
+  byId("fill").addEventListener("change", () => measuring.drop());
   byId("uncover").addEventListener("click", clear);
   state.follow(clear, ["id"]);
   const asks = { cover: painted, "cover-top": () => ({ share: SHARE }), "cover-rest": () => ({ share: SHARE, rest: true }) };
   for (const [button, which] of Object.entries(asks))
-    byId(button).addEventListener("click", () => measurement.run(address(which()), "Covering …"));
+    byId(button).addEventListener("click", () => measuring.run(address(which()), "Covering …"));
 }
 
 /** The likeliest labels of the image as it is and as it is left, and in both the label that is followed. */
 function labels({ index, before, after }, classes) {
+  const row = (one) =>
+    element(
+      "li",
+      { class: one.index === index ? "followed" : null },
+      element("span", {}, breakable(classes.name(one.index))),
+      element("i", { style: { "--share": one.score } }),
+      percent(one.score),
+    );
   const list = (title, { predictions, score }) => {
-    const isFollowed = (prediction) => prediction.index === index;
-    const rows = (predictions.some(isFollowed) ? predictions : [...predictions, { index, score }]).map((prediction) => {
-      const bar = element("i", { style: { "--share": prediction.score } });
-      const name = breakable(classes.name(prediction.index));
-      const followed = isFollowed(prediction) ? "followed" : null;
-      return element("li", { class: followed }, element("span", {}, name), bar, percent(prediction.score));
-    });
-    return element("div", {}, element("h3", {}, title), element("ol", {}, ...rows));
+    const all = predictions.some((one) => one.index === index) ? predictions : [...predictions, { index, score }];
+    return element("div", {}, element("h3", {}, title), element("ol", {}, ...all.map(row)));
   };
   return element("div", { class: "sides" }, list("With these patches", before), list("Without them", after));
 }
@@ -86,18 +83,12 @@ function labels({ index, before, after }, classes) {
 function effects({ evidence, effect, random_effects: random, random_effect: mean }) {
   const { line, bar, row } = tracks([evidence, effect, ...random]);
   const number = (value) => fixed(value, 3, { plus: true });
-  return element(
-    "table",
-    { class: "receipt effects" },
-    element("caption", {}, "Fall of the logit"),
-    element(
-      "tbody",
-      {},
-      row(null, "Promised by their evidence", number(evidence), bar(0, evidence)),
-      row(null, "Real, without them", number(effect), bar(0, effect)),
-      row(null, `Real, without ${random.length} random sets: mean`, number(mean), ...random.map((at) => line("set", at))),
-    ),
-  );
+  const rows = [
+    row(null, "Promised by their evidence", number(evidence), bar(0, evidence)),
+    row(null, "Real, without them", number(effect), bar(0, effect)),
+    row(null, `Real, without ${random.length} random sets: mean`, number(mean), ...random.map((at) => line("set", at))),
+  ];
+  return trackTable("receipt effects", rows, element("caption", {}, "Fall of the logit"));
 }
 
 function summary({ label, against, patches, evidence, effect, random_sets: sets, share_of_random_sets_as_large: share }) {

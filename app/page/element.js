@@ -35,6 +35,14 @@ export function show(canvas, pixels) {
   canvas.getContext("2d").putImageData(pixels, 0, 0);
 }
 
+/** An entry of a list of images: a button with a picture and what is said of it. */
+export const imageButton = ({ source, alt = "", ...attributes }, ...said) =>
+  element("li", {}, element("button", { type: "button", ...attributes }, element("img", { src: source, alt, loading: "lazy" }), ...said));
+
+/** A figure under its title and what is said of it. */
+export const figure = (title, said, ...content) =>
+  element("figure", {}, element("figcaption", {}, element("b", {}, title), ` ${said}`), ...content);
+
 /** The options of a <select>: [[value, text]]. */
 export const options = (choices) => choices.map(([value, text]) => element("option", { value }, text));
 

@@ -3,16 +3,17 @@
 import { array, idNow, imageOf } from "./api.js";
 import { copyText } from "./clipboard.js";
 import { byId } from "./element.js";
-import { Kept } from "./kept.js";
+import { kept } from "./kept.js";
 import { partAddress } from "./maps.js";
 import { significant } from "./numbers.js";
 import { showPart } from "./part.js";
+import { dot } from "./tokens.js";
 
 const SHOWN = 5; // numbers
 const KEPT = 1000; // images
 
 /** The embedding of each image, a Float32Array. */
-const embeddings = new Kept(KEPT, async (id) => {
+const embeddings = kept(KEPT, async (id) => {
   const { embedding } = imageOf(id)?.result ?? {}; // of a model without a head
   return embedding ? Float32Array.from(embedding) : (await array(partAddress(id, "embedding"))).data;
 });
@@ -26,8 +27,6 @@ export async function nearest(id, images) {
 }
 
 const cosine = (one, other) => dot(one, other) / (Math.sqrt(dot(one, one) * dot(other, other)) || 1);
-
-const dot = (one, other) => one.reduce((sum, value, i) => sum + value * other[i], 0);
 
 export function showEmbedding(state) {
   let text = "[]";

@@ -2,7 +2,7 @@
 
 import { imageOf, images, json } from "./api.js";
 import { mapCanvas } from "./draw.js";
-import { breakable, byId, element, options } from "./element.js";
+import { breakable, byId, element, imageButton, options } from "./element.js";
 import { patient } from "./latest.js";
 import { STYLE, changesToImage, mapAddress, scaled } from "./maps.js";
 import { METHODS } from "./methods.js";
@@ -61,9 +61,9 @@ export function showFolder(state, classes, least) {
 
   /** The labels of the images, the most frequent first. */
   function offer(all) {
-    const counts = new Map();
-    for (const one of all.map(best).filter(Boolean)) counts.set(one.index, (counts.get(one.index) ?? 0) + 1);
-    const labels = [...counts].sort((a, b) => b[1] - a[1]).map(([index, count]) => [index, `${classes.name(index)} (${count})`]);
+    const groups = Map.groupBy(all.map(best).filter(Boolean), ({ index }) => index);
+    const frequent = [...groups].sort((one, other) => other[1].length - one[1].length);
+    const labels = frequent.map(([index, { length }]) => [index, `${classes.name(index)} (${length})`]);
     const before = only.value;
     only.replaceChildren(...options([["", "all labels"], ...labels]));
     only.value = before;
@@ -74,8 +74,8 @@ export function showFolder(state, classes, least) {
     let cell = cells.get(id);
     if (cell?.dataset.said !== String(said)) {
       const open = () => state.set({ ...changesToImage(id, state.values), tab: "answer" });
-      const button = element("button", { type: "button", onclick: open }, ...lines(image));
-      cell = element("li", { "data-id": id, "data-said": String(said) }, button);
+      cell = imageButton({ source: image.source, onclick: open }, ...lines(image).filter(Boolean));
+      Object.assign(cell.dataset, { id, said });
       cells.set(id, cell);
       if (maps.checked) eye.observe(cell);
     }
@@ -84,14 +84,12 @@ export function showFolder(state, classes, least) {
   }
 
   function lines(image) {
-    const { name, source, said } = image;
     const answer = best(image);
     return [
-      element("img", { src: source, alt: "", loading: "lazy" }),
       answer && [element("b", {}, breakable(classes.name(answer.index))), ` ${percent(answer.score)}`],
-      element("small", {}, name),
-      familiarity(image) < least ? element("small", { class: "strange" }, "unfamiliar") : null,
-      said && element("small", { class: "other" }, said),
+      element("small", {}, image.name),
+      familiarity(image) < least && element("small", { class: "strange" }, "unfamiliar"),
+      image.said && element("small", { class: "other" }, image.said),
     ];
   }
 
@@ -128,7 +126,6 @@ export function showFolder(state, classes, least) {
   }
 
   form.addEventListener("input", show);
-  form.addEventListener("submit", (event) => event.preventDefault());
   byId("take-csv").addEventListener("click", download);
   state.follow(show);
 

@@ -3,7 +3,7 @@
 
 import { ROOT, imageSource, json } from "./api.js";
 import { chart } from "./chart.js";
-import { showColorbar } from "./colorbar.js";
+import { showColorbar } from "./colormaps.js";
 import { drawPatches } from "./draw.js";
 import { byId, canvasOf, element } from "./element.js";
 import { range } from "./limits.js";
@@ -59,7 +59,6 @@ function distance({ reference: { distance: layers, pictures }, unit }) {
   const x = (layer) => (layer + 0.5) / layers.length;
   return chart({
     points: layers.flatMap((heads, layer) => heads.map((value) => [x(layer), value])),
-    top: Math.ceil(Math.max(...layers.flat())),
     ticks: layers.map((_, layer) => [x(layer), layer]),
     xLabel: `layer; each circle is a head, its height the distance in ${unit}`,
     description: `Mean attention distance of each head in ${unit}, of ${pictures} images`,

@@ -17,194 +17,175 @@ const GONE =
   "The server no longer has the maps of this image. It keeps an image for a limited time, 15 minutes unless it is set " +
   "otherwise. Add the file again to see them.";
 
-/** Dispatches `show` with the map as JSON has it and its pixels when another one is shown, and `fail` when none is. */
-export class Heatmap extends EventTarget {
-  #state;
-  #classes;
-  #stock;
-  #image = {}; // that is shown: its `id`, its `picture` and where the network looked
-  #numbers;
-  #drawing = new Latest();
-  #previewed;
-  #stage = byId("stage");
-  #pane = byId("map-pane");
-  #map = byId("map");
-  #seen = byId("seen");
-  #original = byId("original");
-  #wipe = byId("wipe");
-  #patch = byId("patch");
-
-  /** `stock`: where all maps of an image are loaded to, once its first map is shown. */
-  constructor(state, classes, stock) {
-    super();
-    this.#state = state;
-    this.#classes = classes;
-    this.#stock = stock;
-    state.follow((values, changed) => {
-      const now = changed.has("id") || changed.has("end");
-      if (now) this.#reserve(imageOf(values.id)?.result.image);
-      this.#draw({ fresh: now || NUMBERS.some((name) => changed.has(name)), waitMs: now ? 0 : DEBOUNCE_MS });
-    }, [...NUMBERS, ...STYLE, "end"]);
-    state.follow(() => this.#showOriginal());
-    byId("retry").addEventListener("click", () => this.#draw({ fresh: true }));
-    this.#wipe.addEventListener("input", () => state.set({ wipe: this.#wipe.value }));
-    for (const event of ["pointermove", "pointerdown"]) this.#pane.addEventListener(event, (at) => this.#point(at));
-    this.#pane.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && this.#leave()); // a touch leaves as soon as it ends
-  }
+/** `stock`: where all maps of an image are loaded to, once its first map is shown. Reports `map` when another one is shown,
+ * or none. Gives `preview(file)`, and the `numbers` and `pixels` of the map, once they are there.
+ */
+export function showMap(state, classes, stock) {
+  const [stage, pane, map, seen, original, wipe, mark] = ["stage", "map-pane", "map", "seen", "original", "wipe", "patch"].map(byId);
+  const drawing = new Latest();
+  const drawn = { preview };
+  let image = {}; // that is shown: its `id`, its `picture` and where the network looked
+  let previewed;
 
   /** Give the stage the shape of an image before its map is loaded, so that nothing moves when it appears. */
-  #reserve({ width, height } = {}) {
+  function reserve({ width, height } = {}) {
     if (width) byId("answer").style.setProperty("--ratio", bounded(width / height));
   }
 
   /** Let the panes show a part of an image. */
-  #crop(image, part) {
-    this.#stage.style.setProperty("--shown", ratioOf(part));
-    for (const node of [this.#map, this.#original]) place(node, wholeOf(image), part);
+  function crop(size, part) {
+    stage.style.setProperty("--shown", ratioOf(part));
+    for (const node of [map, original]) place(node, wholeOf(size), part);
   }
 
   /** Show a file that is on its way to the model. */
-  async preview(file) {
-    this.#previewed = file;
-    this.#stage.ariaBusy = "true";
+  async function preview(file) {
+    previewed = file;
+    stage.ariaBusy = "true";
     const pixels = await pixelsOf(file).catch(() => undefined);
-    if (!pixels || this.#previewed !== file) return;
-    const { width, height } = pixels;
-    this.#drawing.cancel();
-    this.#reserve(pixels);
-    this.#crop([width, height], wholeOf([width, height]));
-    this.#say("");
-    show(this.#map, pixels);
+    if (!pixels || previewed !== file) return;
+    const size = [pixels.width, pixels.height];
+    drawing.cancel();
+    reserve(pixels);
+    crop(size, wholeOf(size));
+    say("");
+    show(map, pixels);
   }
 
-  #draw({ fresh, waitMs = 0 }) {
-    const values = this.#state.values;
-    if (values.id) this.#previewed = undefined;
-    const ready = values.id && this.#image.id === values.id && (fresh ? this.#inStock(values) : this.#numbers);
-    this.#drawing.cancel(); // it is of other controls, or of an image that was left
-    if (ready) this.#show(ready, values);
-    else if (values.id) this.#load(values, waitMs, METHODS[values.method].passes ?? [undefined]);
+  function draw({ fresh, waitMs = 0 }) {
+    const { values } = state;
+    if (values.id) previewed = undefined;
+    const ready = values.id && image.id === values.id && (fresh ? inStock(values) : drawn.numbers);
+    drawing.cancel(); // it is of other controls, or of an image that was left
+    if (ready) present(ready, values);
+    else if (values.id) load(values, waitMs, METHODS[values.method].passes ?? [undefined]);
   }
 
-  #inStock(values) {
-    const numbers = this.#stock.map(values);
-    const { image, crop_box } = this.#image;
-    return numbers && { ...numbers, image, crop_box };
+  function inStock(values) {
+    const numbers = stock.map(values);
+    return numbers && { ...numbers, image: image.image, crop_box: image.crop_box };
   }
 
   /** `passes`: of a map that takes any, for each of its pictures; the server goes on from those of the one before. */
-  #load(values, waitMs, [passes, ...more]) {
-    this.#stage.ariaBusy = "true";
-    this.#numbers = undefined; // the old numbers belong to other controls
-    this.#link(values);
-    this.#drawing.run({
+  function load(values, waitMs, [passes, ...more]) {
+    stage.ariaBusy = "true";
+    drawn.numbers = undefined; // the old numbers belong to other controls
+    link(values);
+    drawing.run({
       waitMs,
       load: (signal) => Promise.all([json(mapAddress(values, "json", undefined, passes), { signal }), pictureOf(values.id)]),
       show: ([numbers, picture]) => {
-        const { image, crop_box } = numbers;
-        this.#image = { id: values.id, picture, image, crop_box };
-        this.#show(numbers, values);
-        if (more.length) this.#load(values, 0, more);
-        else this.#stock.load(values.id).catch(() => {}); // for the next map
+        image = { id: values.id, picture, image: numbers.image, crop_box: numbers.crop_box };
+        present(numbers, values);
+        if (more.length) load(values, 0, more);
+        else stock.load(values.id).catch(() => {}); // for the next map
       },
-      busy: (said) => this.#say(said),
-      fail: (problem) => this.#fail(problem),
+      busy: say,
+      fail,
     });
   }
 
   /** Where the map is downloaded: the PNG as it is shown, with a colour bar. */
-  #link(shown, numbers) {
+  function link(shown, numbers) {
     const values = { ...shown, id: idNow(shown.id) };
     for (const format of ["png", "json", "npy"]) {
-      const link = byId(`take-${format}`);
-      link.href = mapAddress(values, format, numbers) + (format === "png" ? "&colorbar=true" : "");
-      link.download = `${values.method}-${values.id.slice(0, 6)}.${format}`;
+      const href = mapAddress(values, format, numbers) + (format === "png" ? "&colorbar=true" : "");
+      Object.assign(byId(`take-${format}`), { href, download: `${values.method}-${values.id.slice(0, 6)}.${format}` });
     }
   }
 
-  #show(found, values) {
-    this.#numbers = found;
-    this.#link(values, found);
-    const numbers = scaled(found, values);
-    const pixels = drawMap(numbers, this.#image.picture, values);
-    show(this.#map, pixels);
-    this.#reserve(pixels);
-    this.#showOriginal();
+  function present(numbers, values) {
+    const toDraw = scaled(numbers, values);
+    const pixels = drawMap(toDraw, image.picture, values);
     const part = around(numbers);
-    this.#crop(numbers.image, part);
-    place(this.#seen, numbers.crop_box, part);
-    const said = showCaption(this.#classes.named(numbers, values), values);
-    this.#map.ariaLabel = `Map on the image. ${said}`;
+    Object.assign(drawn, { numbers, pixels });
+    link(values, numbers);
+    show(map, pixels);
+    reserve(pixels);
+    crop(numbers.image, part);
+    place(seen, numbers.crop_box, part);
+    showOriginal(values);
+    const said = showCaption(classes.named(toDraw, values), values);
+    map.ariaLabel = `Map on the image. ${said}`;
     for (const node of document.querySelectorAll(".said")) node.textContent = said;
     for (const near of document.querySelectorAll(".near")) {
       near.hidden = !isOnWall(values);
       show(near.firstElementChild, pixels);
       uncover(near);
     }
-    this.#say("");
+    say("");
     document.body.classList.remove("gone");
-    this.#stage.ariaBusy = "false";
-    this.#leave();
-    this.dispatchEvent(new CustomEvent("show", { detail: { numbers, pixels } }));
+    stage.ariaBusy = "false";
+    leave();
+    state.say("map");
   }
 
-  #fail(problem) {
-    this.#stage.ariaBusy = "false";
+  function fail(problem) {
     const gone = problem.status === 404;
-    this.#say(gone ? GONE : problem.message);
+    stage.ariaBusy = "false";
+    say(gone ? GONE : problem.message);
     byId("retry").hidden = !problem.temporary;
     document.body.classList.toggle("gone", gone);
-    this.#state.replace({ tab: "answer" }); // where the reason stands
-    this.dispatchEvent(new Event("fail"));
+    state.replace({ tab: "answer" }); // where the reason stands
+    state.say("map");
   }
 
   /** A sentence in place of the map, or the map. */
-  #say(sentence) {
-    byId("about-map").hidden = this.#pane.hidden = sentence !== "";
+  function say(sentence) {
+    byId("about-map").hidden = pane.hidden = sentence !== "";
     byId("trouble").textContent = sentence;
     byId("trouble-box").hidden = sentence === "";
     byId("retry").hidden = true;
   }
 
   /** Beside the map, or over the left of it up to the handle; darkened outside the part that the network sees. */
-  #showOriginal() {
-    const { id, beside, wipe, ...style } = this.#state.values;
-    const [apart, shown] = [beside === "true", beside === "true" || Number(wipe) > 0];
+  function showOriginal({ beside, wipe: share, ...style }) {
+    const apart = beside === "true";
+    const shown = apart || Number(share) > 0;
     byId("original-pane").hidden = !shown;
-    this.#stage.classList.toggle("beside", apart);
-    this.#stage.style.setProperty("--wipe", wipe);
-    this.#wipe.value = wipe;
-    this.#wipe.ariaValueText = `${Math.round(100 * wipe)} % original`;
-    if (!shown || !this.#numbers || this.#image.drawn) return;
-    const plain = { ...style, overlay: "true", fade: "true", alpha: 0, threshold: "" };
-    show(this.#original, drawMap(this.#numbers, this.#image.picture, plain));
-    this.#image.drawn = true;
+    stage.classList.toggle("beside", apart);
+    stage.style.setProperty("--wipe", share);
+    wipe.value = share;
+    wipe.ariaValueText = `${Math.round(100 * share)} % original`;
+    if (!shown || !drawn.numbers || image.drawn) return;
+    show(original, drawMap(drawn.numbers, image.picture, { ...style, overlay: "true", fade: "true", alpha: 0, threshold: "" }));
+    image.drawn = true;
   }
 
-  #point(event) {
-    if (!this.#numbers) return;
-    const { grid } = this.#numbers;
-    const patch = patchAt(this.#seen, grid, event);
-    if (!patch) return this.#leave();
-    frame(this.#patch, grid, patch);
-    this.#patch.hidden = false;
-    byId("readout").textContent = this.#describe(patch);
+  function point(event) {
+    if (!drawn.numbers) return;
+    const patch = patchAt(seen, drawn.numbers.grid, event);
+    if (!patch) return leave();
+    frame(mark, drawn.numbers.grid, patch);
+    mark.hidden = false;
+    byId("readout").textContent = describe(drawn.numbers, patch);
   }
 
-  #describe([row, column]) {
-    const { values, grid, method } = this.#numbers;
-    const signed = isSigned(method);
-    const value = values[row * grid[1] + column];
-    const total = values.reduce((sum, v) => sum + Math.abs(v), 0);
-    const share = total ? Math.abs(value) / total : 0;
-    const of = signed ? "of the sum of all sizes" : "of the mass on patches";
-    return `Row ${row}, column ${column}: ${significant(value, { plus: signed })}, ${percent(share)} ${of}`;
-  }
-
-  #leave() {
-    this.#patch.hidden = true;
+  function leave() {
+    mark.hidden = true;
     byId("readout").textContent = POINT;
   }
+
+  state.follow((values, changed) => {
+    const now = changed.has("id") || changed.has("end");
+    if (now) reserve(imageOf(values.id)?.result.image);
+    draw({ fresh: now || NUMBERS.some((name) => changed.has(name)), waitMs: now ? 0 : DEBOUNCE_MS });
+  }, [...NUMBERS, ...STYLE, "end"]);
+  state.follow(showOriginal);
+  byId("retry").addEventListener("click", () => draw({ fresh: true }));
+  wipe.addEventListener("input", () => state.set({ wipe: wipe.value }));
+  for (const event of ["pointermove", "pointerdown"]) pane.addEventListener(event, point);
+  pane.addEventListener("pointerleave", ({ pointerType }) => pointerType === "mouse" && leave()); // a touch leaves as soon as it ends
+  return drawn;
+}
+
+function describe({ values, grid, method }, [row, column]) {
+  const signed = isSigned(method);
+  const value = values[row * grid[1] + column];
+  const total = values.reduce((sum, v) => sum + Math.abs(v), 0);
+  const share = total ? Math.abs(value) / total : 0;
+  const of = signed ? "of the sum of all sizes" : "of the mass on patches";
+  return `Row ${row}, column ${column}: ${significant(value, { plus: signed })}, ${percent(share)} ${of}`;
 }
 
 /** Scroll until a map that stands over the cells, as on a phone, shows the chosen one. */

@@ -1,32 +1,24 @@
 // What was loaded last, by the ids of images.
 
-export class Kept {
-  #count;
-  #load;
-  #found = new Map(); // {promise, value} by id; the one that was asked for last is the last
+/** `load(id)` gives a promise. Of `count` images its result is kept; a failure is not. Gives `get(id)`, a promise of the
+ * result, and `now(id)`: the result, if it is there already.
+ */
+export function kept(count, load) {
+  const found = new Map(); // {promise, value} by id; the one that was asked for last is the last
 
-  /** `load(id)` gives a promise. Of `count` images its result is kept; a failure is not. */
-  constructor(count, load) {
-    this.#count = count;
-    this.#load = load;
+  function begin(id) {
+    const one = { promise: load(id) };
+    one.promise.then((value) => (one.value = value), () => found.delete(id));
+    return one;
   }
 
-  get(id) {
-    const found = this.#found.get(id) ?? this.#begin(id);
-    this.#found.delete(id);
-    this.#found.set(id, found);
-    if (this.#found.size > this.#count) this.#found.delete(this.#found.keys().next().value);
-    return found.promise;
+  function get(id) {
+    const one = found.get(id) ?? begin(id);
+    found.delete(id);
+    found.set(id, one);
+    if (found.size > count) found.delete(found.keys().next().value);
+    return one.promise;
   }
 
-  /** The result for an id, if it is there already. */
-  now(id) {
-    return this.#found.get(id)?.value;
-  }
-
-  #begin(id) {
-    const found = { promise: this.#load(id) };
-    found.promise.then((value) => (found.value = value), () => this.#found.delete(id));
-    return found;
-  }
+  return { get, now: (id) => found.get(id)?.value };
 }

@@ -8,21 +8,16 @@ const UNKNOWN = "The server does not know this key. Try again. Of name=KEY, ente
 let entered = null; // the key, where the browser keeps no data of a site
 let asking; // a promise while the page asks for a key
 
-/** Null if none was entered. */
-export function storedKey() {
+function kept(act) {
   try {
-    return sessionStorage.getItem(KEY) ?? entered;
+    return act(sessionStorage);
   } catch {
-    return entered;
+    return null; // it is asked for again when the page is loaded
   }
 }
 
-function store(key) {
-  entered = key;
-  try {
-    sessionStorage.setItem(KEY, key);
-  } catch {} // it is asked for again when the page is loaded
-}
+/** Null if none was entered. */
+export const storedKey = () => kept((store) => store.getItem(KEY)) ?? entered;
 
 export const keyHeader = (key) => (key === null ? {} : { "X-API-Key": key });
 
@@ -45,7 +40,8 @@ async function ask(sentence) {
       else byId("key-said").textContent = UNKNOWN; // a header takes no other characters
     };
   });
-  store(key);
+  entered = key;
+  kept((store) => store.setItem(KEY, key));
   form.hidden = true;
   form.reset();
   asking = undefined;

@@ -42,11 +42,17 @@ export function showLabels(state, { manifest, least_familiarity: least }, classe
       });
   }, ["id", "end"]);
 
-  state.follow(({ method, label, prompt }) => {
-    for (const [rank, button] of list.querySelectorAll("button").entries()) {
+  /** Among the labels of the model, and among those that were typed and stand in a prompt. */
+  function mark(labels, { method, label }, ofThese) {
+    for (const [rank, button] of labels.querySelectorAll("button").entries()) {
       const chosen = label === "" ? rank === 0 : button.dataset.key === label;
-      button.ariaPressed = String(isOfLabel(method) && !prompt && chosen);
+      button.ariaPressed = String(isOfLabel(method) && chosen && ofThese);
     }
+  }
+
+  state.follow((values) => {
+    mark(list, values, values.prompt === "");
+    mark(byId("named"), values, values.prompt !== "");
   });
 }
 

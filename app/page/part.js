@@ -43,42 +43,38 @@ export function showPart(state, ids, { names, load, show }) {
 /** What a person asks the server to measure. `show(measured)` returns a sentence. `clear()` removes what is shown, once
  * the page has come to show something else.
  */
-export class Measurement {
-  #latest = new Latest();
-  #address; // gives what is asked, by what the page shows now
-  #asked; // what it gave when that was asked
-  #status;
-  #parts;
+export function measurement(state, id, { show, clear }) {
+  const status = byId(id).querySelector("[role=status]");
+  const say = (sentence) => (status.textContent = sentence);
+  const latest = new Latest();
+  let address; // gives what is asked, by what the page shows now
+  let asked; // what it gave when that was asked
 
-  constructor(state, id, { show, clear }) {
-    this.#parts = { show, clear };
-    this.#status = byId(id).querySelector("[role=status]");
-    state.follow(() => this.#address?.() === this.#asked || this.drop());
+  /** Hold what is shown for what `next()` gives now. */
+  function keep(next) {
+    address = next;
+    asked = next?.();
   }
 
-  /** Measure what `address()` gives; until then a `sentence` stands there. */
-  run(address, sentence) {
-    const say = (said) => (this.#status.textContent = said);
-    this.keep(address);
+  function drop(sentence = "") {
+    latest.cancel();
+    keep(undefined);
     say(sentence);
-    this.#latest.run({
-      load: (signal) => json(this.#asked, { method: "POST", signal }),
-      show: (measured) => say(this.#parts.show(measured)),
+    clear();
+  }
+
+  /** Measure what `next()` gives; until then a `sentence` stands there. */
+  function run(next, sentence) {
+    keep(next);
+    say(sentence);
+    latest.run({
+      load: (signal) => json(asked, { method: "POST", signal }),
+      show: (measured) => say(show(measured)),
       busy: say,
-      fail: (problem) => this.drop(problem.message),
+      fail: (problem) => drop(problem.message),
     });
   }
 
-  /** Hold what is shown for what `address()` gives now. */
-  keep(address) {
-    this.#address = address;
-    this.#asked = address?.();
-  }
-
-  drop(sentence = "") {
-    this.#latest.cancel();
-    this.keep(undefined);
-    this.#status.textContent = sentence;
-    this.#parts.clear();
-  }
+  state.follow(() => address?.() === asked || drop());
+  return { run, keep, drop };
 }

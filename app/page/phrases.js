@@ -3,8 +3,8 @@
 import { ROOT, ask, imageOf } from "./api.js";
 import { byId } from "./element.js";
 import { labelRow } from "./labels.js";
-import { Latest } from "./latest.js";
 import { changesToLabel } from "./maps.js";
+import { showPart } from "./part.js";
 
 const TYPED_MS = 300; // after the last key
 
@@ -14,45 +14,31 @@ const TYPED_MS = 300; // after the last key
 export function showPhrases(state) {
   const form = byId("phrases");
   const { labels, prompt } = form.elements;
-  const said = byId("phrases-said");
-  const naming = new Latest();
   const template = () => prompt.value.trim() || "{}";
-  let shown = ""; // the image and the texts
-
-  function name(waitMs) {
-    const { id } = state.values;
-    const file = imageOf(id)?.file;
-    const typed = labels.value.split(",").map((text) => text.trim()).filter(Boolean);
-    const query = new URLSearchParams({ labels: typed, prompt: template(), attention: "false" });
-    if (!file || !typed.length || shown === `${id} ${query}`) return;
-    naming.run({
-      waitMs,
-      load: (signal) => ask(`${ROOT}classify?${query}`, file, signal),
-      show: ({ predictions }) => {
-        shown = `${id} ${query}`;
-        byId("named").replaceChildren(...predictions.map(row));
-        said.textContent = "";
-        explain(predictions[0].label);
-      },
-      busy: (sentence) => (said.textContent = sentence),
-      fail: (problem) => (said.textContent = problem.message),
-    });
-  }
-
+  const explain = (label) => state.set(changesToLabel(label, state.values, template()));
   const row = ({ label, score }) => labelRow({ key: label, name: label, score, choose: () => explain(label) });
-
-  function explain(label) {
-    state.set(changesToLabel(label, state.values, template()));
-    mark(state.values); // rows are new also where the label is not
-  }
-
-  function mark({ label, prompt }) {
-    for (const button of byId("named").querySelectorAll("button")) button.ariaPressed = String(prompt !== "" && button.dataset.key === label);
-  }
+  let named = ""; // the texts
+  let typing; // the timer that ends it
 
   form.hidden = false;
-  form.addEventListener("submit", (event) => event.preventDefault());
-  form.addEventListener("input", () => name(TYPED_MS));
-  state.follow(() => name(0), ["id"]);
-  state.follow(mark);
+  form.addEventListener("input", () => {
+    clearTimeout(typing);
+    typing = setTimeout(() => state.say("typed"), TYPED_MS);
+  });
+  showPart(state, "phrases", {
+    names: ["id", "typed"],
+    load: async ({ id }, signal) => {
+      const typed = labels.value.split(",").map((text) => text.trim()).filter(Boolean);
+      const texts = new URLSearchParams({ labels: typed, prompt: template(), attention: "false" }).toString();
+      const file = imageOf(id)?.file;
+      const { predictions } = file && typed.length ? await ask(`${ROOT}classify?${texts}`, file, signal) : { predictions: [] };
+      return { texts, predictions };
+    },
+    show: ({ texts, predictions }) => {
+      byId("named").replaceChildren(...predictions.map(row));
+      if (predictions.length && texts !== named) explain(predictions[0].label);
+      named = texts;
+      state.say("named");
+    },
+  });
 }

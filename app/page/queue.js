@@ -2,105 +2,90 @@
 
 import { pathFor, send } from "./api.js";
 import { acceptDrops } from "./drop.js";
-import { breakable, byId, element } from "./element.js";
+import { breakable, byId, element, imageButton } from "./element.js";
 import { remindOfKey } from "./key.js";
 import { patient } from "./latest.js";
+import { changesToImage } from "./maps.js";
 import { percent } from "./numbers.js";
 import { atMost } from "./pool.js";
-import { Refusals } from "./refusals.js";
+import { refusals } from "./refusals.js";
 
 const AT_ONCE = 4; // requests; the server puts them in one batch
+const MANY = 9; // files of a drop, which are shown all at once
 const TOAST_MS = 8000;
 const MARGIN = 40; // pixels of the strip beside the chosen image
 const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
-/** Dispatches `choose` with an image: the first of the files just added that can be used, or the one that is clicked;
- * before that `begin` with the files, `add` when one has a result, and `end` if none can be used.
+/** `page`: a promise of its `state`, `classes`, `map` and `tabs`, until which files wait. Reports `added` when an image has
+ * a result, and `end` if none of the files just added can be used. Gives `add(files)` and `say(sentence)`.
  */
-export class Queue extends EventTarget {
-  #sending = atMost(AT_ONCE);
-  #fresh = []; // the images added last that are not refused, until the first of them has a result
-  #count = 0; // of all that were added
-  #list = byId("queue");
-  #refusals = new Refusals(byId("refusals"));
-  #saying; // the timer that ends it
-  #classes;
+export function listenToFiles(page) {
+  const [list, input, toast] = ["queue", "file", "toast"].map(byId);
+  const { classList } = document.body;
+  const sending = atMost(AT_ONCE);
+  const addRefusal = refusals(byId("refusals"));
+  let fresh = []; // the images added last that are not refused, until the first of them has a result
+  let many = false; // they were added at once
+  let count = 0; // of all that were added
+  let saying; // the timer that ends it
 
-  /** `classes` of the model, once they are known. Until then files wait. */
-  constructor(classes) {
-    super();
-    this.#classes = classes;
-    const file = byId("file");
-    file.addEventListener("change", () => {
-      this.add(file.files);
-      file.value = "";
-    });
-    addEventListener("paste", ({ clipboardData, target }) => {
-      if (!target.closest("input, textarea")) this.#take(clipboardData.files);
-    });
-    byId("again").addEventListener("click", () => file.click());
-    acceptDrops((files) => this.#take(files));
-    for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => this.say(""), true);
-  }
-
-  add(files) {
+  function add(files) {
     if (!files.length) return;
+    const [first] = files;
     remindOfKey();
-    this.#fresh = [];
-    this.#dispatch("begin", files);
-    for (const file of files) this.#enqueue(this.#imageOf(file));
+    page.then(({ map }) => {
+      classList.remove("empty");
+      classList.add("waiting");
+      map.preview(first);
+    });
+    fresh = [];
+    many = files.length >= MANY;
+    for (const file of files) enqueue(imageOf(file));
   }
 
   /** Files of a drop or paste, or the answer to one without files. */
-  #take(files) {
-    this.say(files.length ? "" : NO_FILE);
-    this.add(files);
+  function take(files) {
+    say(files.length ? "" : NO_FILE);
+    add(files);
   }
 
   /** A sentence at the bottom of the window, until the next action or for some seconds. */
-  say(sentence) {
-    clearTimeout(this.#saying);
-    byId("toast").textContent = sentence;
-    this.#saying = setTimeout(() => (byId("toast").textContent = ""), TOAST_MS);
-  }
-
-  /** Outline the image with this id, and scroll to it along the strip. */
-  mark(id) {
-    for (const node of this.#list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
-    this.#list.scrollLeft = (this.#list.querySelector(".chosen")?.offsetLeft ?? 0) - MARGIN;
+  function say(sentence) {
+    clearTimeout(saying);
+    toast.textContent = sentence;
+    saying = setTimeout(() => (toast.textContent = ""), TOAST_MS);
   }
 
   /** An image and its place in the list. */
-  #imageOf(file) {
-    const image = { file, name: file.name, source: URL.createObjectURL(file), place: this.#count++ };
-    const picture = element("img", { src: image.source, alt: "" });
+  function imageOf(file) {
+    const image = { file, name: file.name, source: URL.createObjectURL(file), place: count++ };
+    const node = imageButton({ source: image.source, disabled: true, title: file.name, onclick: () => choose(image) });
+    const picture = node.querySelector("img");
     picture.addEventListener("error", () => picture.classList.add("unseen")); // a format that this browser cannot draw
-    const choose = () => this.#dispatch("choose", image);
-    image.status = element("span", { class: "status" }, "waiting");
-    image.button = element("button", { type: "button", disabled: true, title: file.name, onclick: choose }, picture);
-    image.node = Object.assign(element("li", { class: "waiting" }, image.button), { place: image.place });
-    return image;
+    node.place = image.place;
+    return Object.assign(image, { node, button: node.firstChild, status: element("span", { class: "status" }, "waiting") });
   }
 
-  async #enqueue(image) {
-    this.#fresh.push(image);
+  async function enqueue(image) {
+    fresh.push(image);
+    image.node.className = "waiting";
     image.button.append(image.status);
-    this.#list.append(image.node);
-    await this.#sending(() => this.#send(image));
-    if (image.id) this.#dispatch("add");
-    this.#settle(image);
+    list.append(image.node);
+    const { state, classes } = await page;
+    await sending(() => ask(image, classes));
+    if (image.id) state.say("added");
+    settle(image, state);
   }
 
-  async #send(image) {
+  async function ask(image, classes) {
     const { node, status, button } = image;
-    const classes = await this.#classes;
     image.path = pathFor(classes.labels);
     node.className = "working";
     status.replaceChildren("…");
     try {
       await patient(() => send(image));
     } catch (problem) {
-      this.#refuse(image, problem);
+      refuse(image, problem);
       return;
     }
     const { predictions: [best] = [] } = image.result;
@@ -112,13 +97,11 @@ export class Queue extends EventTarget {
     button.disabled = !image.id;
   }
 
-  #refuse(image, problem) {
+  function refuse(image, problem) {
     const { node, status } = image;
     const retry = () => {
       more.remove();
-      this.#refusals.remove(node);
-      node.className = "waiting";
-      this.#enqueue(image);
+      enqueue(image);
     };
     const again = element("button", { type: "button", class: "link", disabled: problem.retryAfter > 0, onclick: retry }, "Try again");
     setTimeout(() => (again.disabled = false), 1000 * problem.retryAfter);
@@ -126,20 +109,44 @@ export class Queue extends EventTarget {
     node.className = "refused";
     status.replaceChildren(element("b", {}, image.name), ` ${problem.message}`);
     node.append(status, more); // the sentence must not be inside the button
-    this.#refusals.add(node);
+    addRefusal(node);
   }
 
   /** Choose the first of the files just added as soon as it has a result, and all before it are refused. */
-  #settle(image) {
-    if (!this.#fresh.includes(image)) return;
-    if (!image.id) this.#fresh.splice(this.#fresh.indexOf(image), 1);
-    const [first] = this.#fresh;
+  function settle(image, state) {
+    if (!fresh.includes(image)) return;
+    if (!image.id) fresh.splice(fresh.indexOf(image), 1);
+    const [first] = fresh;
     if (first && !first.id) return;
-    this.#fresh = [];
-    this.#dispatch(first ? "choose" : "end", first);
+    fresh = [];
+    if (first) choose(first, many && { tab: "all" });
+    else state.say("end");
   }
 
-  #dispatch(type, detail) {
-    this.dispatchEvent(new CustomEvent(type, { detail }));
+  async function choose({ id }, more) {
+    const { state, tabs } = await page;
+    const first = !state.values.id && { tab: tabs[0] };
+    state.set({ ...changesToImage(id, state.values), ...first, ...more });
   }
+
+  /** Outline the chosen image, and scroll to it along the strip. */
+  function mark({ id }) {
+    classList.toggle("empty", !id);
+    classList.remove("waiting");
+    for (const node of list.children) node.classList.toggle("chosen", node.dataset.id === id && id !== "");
+    list.scrollLeft = (list.querySelector(".chosen")?.offsetLeft ?? 0) - MARGIN;
+  }
+
+  input.addEventListener("change", () => {
+    add(input.files);
+    input.value = "";
+  });
+  addEventListener("paste", ({ clipboardData, target }) => {
+    if (!target.closest("input, textarea")) take(clipboardData.files);
+  });
+  byId("again").addEventListener("click", () => input.click());
+  acceptDrops(take);
+  for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => say(""), true);
+  page.then(({ state }) => state.follow(mark, ["id", "end"]));
+  return { add, say };
 }

@@ -1,12 +1,12 @@
 // The parts of the logit of a label, one under the other. Each bar starts where the one before it ended.
 
 import { json } from "./api.js";
-import { byId, element } from "./element.js";
+import { byId } from "./element.js";
 import { receiptAddress } from "./maps.js";
 import { fixed } from "./numbers.js";
 import { showPart } from "./part.js";
 import { subject } from "./sentence.js";
-import { tracks } from "./tracks.js";
+import { trackTable, tracks } from "./tracks.js";
 
 const PARTS = [
   ["patches", "Image patches"],
@@ -37,9 +37,6 @@ export function receiptTable(receipt, total) {
   const ends = [0];
   for (const [name] of PARTS) ends.push(ends.at(-1) + receipt[name]);
   const { bar, row } = tracks([...ends, whole]);
-  const parts = PARTS.map(([name, title], i) =>
-    row(name, title, fixed(receipt[name], 3, { plus: true }), bar(ends[i], ends[i + 1])),
-  );
-  const logit = row("logit", total, fixed(whole, 3), bar(0, whole));
-  return element("table", { class: "receipt" }, element("tbody", {}, ...parts, logit));
+  const parts = PARTS.map(([name, title], i) => row(name, title, fixed(receipt[name], 3, { plus: true }), bar(ends[i], ends[i + 1])));
+  return trackTable("receipt", [...parts, row("logit", total, fixed(whole, 3), bar(0, whole))]);
 }

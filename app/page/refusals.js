@@ -1,36 +1,21 @@
 // Files that cannot be used, with the reasons: one stands open, several are a count that unfolds.
 
-export class Refusals {
-  #box;
-  #list;
+/** `box`: a <details> with a list, and a button that removes all. Gives `add(node)`, whose `place` is its own among all
+ * files, whatever the order of their answers.
+ */
+export function refusals(box) {
+  const list = box.querySelector("ul");
+  let before = 0;
 
-  /** `box`: a <details> with a list, and a button that removes all. */
-  constructor(box) {
-    this.#box = box;
-    this.#list = box.querySelector("ul");
-    box.querySelector("button").addEventListener("click", () => {
-      this.#list.replaceChildren();
-      this.#count();
-    });
+  function count() {
+    const { length } = list.children;
+    box.hidden = length === 0;
+    box.open = length === 1 || (before > 1 && box.open);
+    box.querySelector("summary").textContent = `${length} files cannot be used`;
+    before = length;
   }
 
-  /** In the order in which files were added, whatever the order of their answers. */
-  add(node) {
-    const next = [...this.#list.children].find(({ place }) => place > node.place);
-    this.#list.insertBefore(node, next ?? null);
-    this.#box.open &&= this.#list.children.length !== 2;
-    this.#count();
-  }
-
-  remove(node) {
-    node.remove();
-    this.#count();
-  }
-
-  #count() {
-    const { length } = this.#list.children;
-    this.#box.hidden = length === 0;
-    this.#box.querySelector("summary").textContent = `${length} files cannot be used`;
-    if (length === 1) this.#box.open = true;
-  }
+  new MutationObserver(count).observe(list, { childList: true });
+  box.querySelector("button").addEventListener("click", () => list.replaceChildren());
+  return (node) => list.insertBefore(node, [...list.children].find(({ place }) => place > node.place) ?? null);
 }

@@ -1,11 +1,10 @@
 // How the answer forms, layer by layer, and what each head does: the numbers of one image, as tables with coloured cells.
 
 import { json } from "./api.js";
-import { breakable, byId, element } from "./element.js";
+import { breakable, byId, element, figure } from "./element.js";
 import { reportAddress } from "./maps.js";
 import { fixed, percent } from "./numbers.js";
 import { showPart } from "./part.js";
-import { markHead } from "./wall.js";
 
 const GRIDS = [
   ["entropy", () => "Entropy", "in bits; low: attends to few tokens"],
@@ -14,7 +13,7 @@ const GRIDS = [
 ];
 const NUMBERED = 6; // with more heads in a row, the cells are too narrow for numbers
 
-export function showReport(state, shape, classes) {
+export function showReport(state, classes) {
   showPart(state, "lens-part heads-part", {
     names: ["id", "label"],
     load: (values, signal) => json(reportAddress(values), { signal }),
@@ -25,7 +24,7 @@ export function showReport(state, shape, classes) {
       if (lens) byId("lens").replaceChildren(lensTable(names, lens.scores));
       const known = GRIDS.filter(([name]) => heads[name] !== null); // without classes no head adds to a logit
       byId("heads").replaceChildren(...known.map(([name, title, unit]) => grid(heads[name], title(label), unit)));
-      markHead(state, shape);
+      state.say("heads"); // that are to be marked
     },
   });
 }
@@ -56,12 +55,8 @@ function grid(numbers, title, unit) {
       "data-head": head,
     });
   const rows = numbers.map((row, layer) => element("tr", {}, ...row.map((value, head) => cell(value, layer, head))));
-  return element(
-    "figure",
-    {},
-    element("figcaption", {}, element("b", {}, title), ` ${unit}`),
-    element("table", { class: `${signed ? "signed" : ""} ${numbers[0].length > NUMBERED ? "dense" : ""}` }, element("tbody", {}, ...rows)),
-  );
+  const look = `${signed ? "signed" : ""} ${numbers[0].length > NUMBERED ? "dense" : ""}`;
+  return figure(title, unit, element("table", { class: look }, element("tbody", {}, ...rows)));
 }
 
 /** A cell whose colour has the strength `share`, 0 to 1. */

@@ -22,22 +22,22 @@ function mixes(from, to, [reach, weight]) {
   });
 }
 
-/** Numbers from 0 to 1 of a grid [rows, columns] as a Float32Array of `width` by `height`, row by row. */
-export function enlarge(values, [rows, columns], [width, height], interpolation) {
-  const filter = FILTERS[interpolation];
-  const wide = new Float32Array(rows * width);
+/** Each row of a grid made `width` numbers long. The result is the other way round: column by column. */
+function stretch(values, [rows, columns], width, filter) {
+  const wide = new Float32Array(width * rows);
   for (const [x, { first, weights }] of mixes(columns, width, filter).entries())
     for (let row = 0; row < rows; row++) {
       let sum = 0;
       for (let k = 0; k < weights.length; k++) sum += weights[k] * values[row * columns + first + k];
-      wide[row * width + x] = sum;
+      wide[x * rows + row] = sum;
     }
-  const large = new Float32Array(height * width);
-  for (const [y, { first, weights }] of mixes(rows, height, filter).entries())
-    for (let x = 0; x < width; x++) {
-      let sum = 0;
-      for (let k = 0; k < weights.length; k++) sum += weights[k] * wide[(first + k) * width + x];
-      large[y * width + x] = Math.min(Math.max(sum, 0), 1); // bicubic overshoots
-    }
-  return large;
+  return wide;
+}
+
+/** Numbers from 0 to 1 of a grid [rows, columns] as a Float32Array of `width` by `height`, row by row. */
+export function enlarge(values, [rows, columns], [width, height], interpolation) {
+  const filter = FILTERS[interpolation];
+  const wide = stretch(values, [rows, columns], width, filter);
+  const large = stretch(wide, [width, rows], height, filter);
+  return large.map((value) => Math.min(Math.max(value, 0), 1)); // bicubic overshoots
 }

@@ -13,16 +13,15 @@ export function sentence({ method, layer, head, label, against, passes, min, max
   if (isFlat(low, high))
     return `This map is nearly flat: its largest number is ${significant(high / low)} times its smallest.`;
   const colored = ["", "turbo", "rdbu"].includes(colormap);
+  const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
   if (method === "evidence") {
-    const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
     const other = against ? `for “${against}”` : "against it";
     const place = layer === "sum" ? "" : `${placeOf(layer)}, `;
     return capital(`${place}${plus} patches speak for “${label}”, ${minus} ones ${other}.`);
   }
   if (method === "measured") {
-    const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
-    const other = against ? `above “${against}”` : "";
-    return capital(`${plus} patches raise “${label}”${other && ` ${other}`}, ${minus} ones lower it, by ${passes} passes.`);
+    const other = against ? ` above “${against}”` : "";
+    return capital(`${plus} patches raise “${label}”${other}, ${minus} ones lower it, by ${passes} passes.`);
   }
   const bright = colormap && colored ? "Red" : "Bright";
   if (method === "positive_evidence") {

@@ -45,14 +45,12 @@ export async function handed() {
   }
 }
 
-const inStore = (act) =>
-  new Promise((give, fail) => {
-    const opening = indexedDB.open(HANDED, 1);
-    opening.onupgradeneeded = () => opening.result.createObjectStore(HANDED);
-    opening.onerror = fail;
-    opening.onsuccess = () => {
-      const asked = act(opening.result.transaction(HANDED, "readwrite").objectStore(HANDED));
-      asked.onsuccess = () => give(asked.result);
-      asked.onerror = fail;
-    };
-  });
+const done = (asked) =>
+  new Promise((give, fail) => Object.assign(asked, { onsuccess: () => give(asked.result), onerror: fail }));
+
+async function inStore(act) {
+  const opening = indexedDB.open(HANDED, 1);
+  opening.onupgradeneeded = () => opening.result.createObjectStore(HANDED);
+  const data = await done(opening);
+  return done(act(data.transaction(HANDED, "readwrite").objectStore(HANDED)));
+}

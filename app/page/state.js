@@ -95,11 +95,6 @@ export class State {
     });
   }
 
-  /** Report every value as changed, so that all parts show what the address says. */
-  announce() {
-    this.say(...Object.keys(this.#values));
-  }
-
   /** Report what is no value too, such as that images were added. */
   say(...names) {
     this.#changes.dispatchEvent(new CustomEvent("change", { detail: new Set(names) }));

@@ -3,7 +3,7 @@
 
 import { array } from "./api.js";
 import { layerOf } from "./controls.js";
-import { Kept } from "./kept.js";
+import { kept } from "./kept.js";
 import { limitsOf, range } from "./limits.js";
 import { partAddress, scaleOf } from "./maps.js";
 import { isOfLabel, isSigned } from "./methods.js";
@@ -11,69 +11,26 @@ import { isOfLabel, isSigned } from "./methods.js";
 const KEPT = 12; // images
 const EXACT = 2 ** 17; // bytes; more come as float16
 
-export class Stock {
-  #shape;
-  #classes;
-  #images = new Kept(KEPT, (id) => array(partAddress(id, `maps?dtype=${this.#dtype}`)));
-
-  /** `shape`: the manifest of the model. */
-  constructor(shape, classes) {
-    this.#shape = shape;
-    this.#classes = classes;
-  }
-
-  /** The maps of an image, loaded once. */
-  load(id) {
-    return this.#images.get(id);
-  }
-
-  get #dtype() {
-    const { layers, heads, tokens, explains } = this.#shape;
-    const maps = layers * heads + 1 + (explains.classes?.[0] ?? 0) * layers;
-    return 4 * maps * tokens.grid[0] * tokens.grid[1] > EXACT ? "float16" : "float32";
-  }
-
-  /** The heads of all layers of an image that is there: [layers × heads] maps, one after the other. */
-  heads(id) {
-    const { layers, heads } = this.#shape;
-    const { shape: [, rows, columns], data } = this.#images.now(id);
-    return { grid: [rows, columns], data: data.subarray(0, layers * heads * rows * columns) };
-  }
-
-  /** The map for the state's `values` as JSON has it, or undefined. */
-  map(values) {
-    const maps = this.#images.now(values.id);
-    const explained = this.#classes.likely.slice(0, this.#shape.explains.classes?.[0]);
-    const index = this.#classes.index(this.#classes.explained(values));
-    const [own, other] = [index, this.#classes.index(values.against)].map((one) => explained.indexOf(one));
-    const ofLabel = isOfLabel(values.method);
-    const [layer, { method, head }] = [layerOf(values, this.#shape), values];
-    const missing = ofLabel && (own < 0 || values.prompt || (values.against && other < 0));
-    if (!maps || method === "measured" || missing || !(isOne(layer, this.#shape.layers) && isOne(head, this.#shape.heads))) return undefined;
-    const [numbers, siblings] = ofLabel ? this.#evidence(maps, method, layer, own, other) : this.#attention(maps, values, layer);
-    const [min, max] = range(numbers);
-    const sum = numbers.reduce((a, b) => a + b, 0);
-    const limits = limitsOf(numbers, siblings, scaleOf(values), isSigned(method));
-    const labels = ofLabel ? { label: "", index, against: values.against || null } : {}; // by their keys: see Classes.named
-    const place = /\d/.test(layer) ? Number(layer) : layer;
-    return { method, layer: place, head, grid: maps.shape.slice(1), values: numbers, limits, min, max, sum, ...labels };
-  }
+/** `shape`: the manifest of the model. */
+export function stockOf(shape, classes) {
+  const { layers, heads, tokens, explains } = shape;
+  const first = layers * heads + 1; // map of a class; before it are those of the heads, and rollout
+  const count = first + (explains.classes?.[0] ?? 0) * layers;
+  const dtype = 4 * count * tokens.grid[0] * tokens.grid[1] > EXACT ? "float16" : "float32";
+  const images = kept(KEPT, (id) => array(partAddress(id, `maps?dtype=${dtype}`)));
 
   /** The numbers, and what gives those of all maps that a shared scale compares it with. */
-  #attention(maps, { id, method, head }, layer) {
-    const { layers, heads } = this.#shape;
+  function attention(maps, { id, method, head }, layer) {
     const rollout = one(maps, layers * heads);
     if (method === "rollout") return [rollout, () => rollout];
     const ofLayer = (l) => {
       if (/\d/.test(head)) return one(maps, l * heads + Number(head));
       return reduced(several(heads, (h) => one(maps, l * heads + h)), head);
     };
-    return [layer === "mean" ? reduced(several(layers, ofLayer), "mean") : ofLayer(Number(layer)), () => this.heads(id).data];
+    return [layer === "mean" ? reduced(several(layers, ofLayer), "mean") : ofLayer(Number(layer)), () => ofHeads(id).data];
   }
 
-  #evidence(maps, method, layer, own, other) {
-    const { layers, heads } = this.#shape;
-    const first = layers * heads + 1;
+  function evidence(maps, method, layer, own, other) {
     const rollout = one(maps, layers * heads);
     const ofClass = (k) =>
       several(layers, (l) => {
@@ -88,6 +45,34 @@ export class Stock {
     };
     return [/\d/.test(layer) ? each[layer] : reduced(each, layer), siblings];
   }
+
+  /** The heads of all layers of an image that is there: [layers × heads] maps, one after the other. */
+  function ofHeads(id) {
+    const { shape: [, rows, columns], data } = images.now(id);
+    return { grid: [rows, columns], data: data.subarray(0, layers * heads * rows * columns) };
+  }
+
+  /** The map for the state's `values` as JSON has it, or undefined. */
+  function map(values) {
+    const maps = images.now(values.id);
+    const explained = classes.likely.slice(0, explains.classes?.[0]);
+    const index = classes.index(classes.explained(values));
+    const [own, other] = [index, classes.index(values.against)].map((k) => explained.indexOf(k));
+    const ofLabel = isOfLabel(values.method);
+    const [layer, { method, head }] = [layerOf(values, shape), values];
+    const missing = ofLabel && (own < 0 || values.prompt || (values.against && other < 0));
+    if (!maps || method === "measured" || missing || !(isOne(layer, layers) && isOne(head, heads))) return undefined;
+    const [numbers, siblings] = ofLabel ? evidence(maps, method, layer, own, other) : attention(maps, values, layer);
+    const [min, max] = range(numbers);
+    const sum = numbers.reduce((a, b) => a + b, 0);
+    const limits = limitsOf(numbers, siblings, scaleOf(values), isSigned(method));
+    const labels = ofLabel ? { label: "", index, against: values.against || null } : {}; // by their keys: see Classes.named
+    const place = /\d/.test(layer) ? Number(layer) : layer;
+    return { method, layer: place, head, grid: maps.shape.slice(1), values: numbers, limits, min, max, sum, ...labels };
+  }
+
+  /** `load(id)`: the maps of an image, loaded once. */
+  return { load: images.get, heads: ofHeads, map };
 }
 
 const one = ({ shape: [, rows, columns], data }, i) => data.subarray(i * rows * columns, (i + 1) * rows * columns);

@@ -11,26 +11,21 @@
   }
 
   /** Where the browser keeps no data of a site, the theme lasts as long as the page. */
-  function keep(theme) {
+  function kept(act) {
     try {
-      localStorage.setItem("theme", theme);
-    } catch {}
-  }
-
-  function kept() {
-    try {
-      return localStorage.getItem("theme");
+      return act(localStorage);
     } catch {
       return null;
     }
   }
 
-  show(ORDER.includes(kept()) ? kept() : "auto");
+  const before = kept((store) => store.getItem("theme"));
+  show(ORDER.includes(before) ? before : "auto");
   addEventListener("DOMContentLoaded", () => {
     show(root.dataset.theme);
     document.getElementById("theme").addEventListener("click", () => {
       const next = ORDER[(ORDER.indexOf(root.dataset.theme) + 1) % ORDER.length];
-      keep(next);
+      kept((store) => store.setItem("theme", next));
       show(next);
     });
   });

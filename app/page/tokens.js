@@ -1,7 +1,7 @@
 // Tokens of the patches of images: how similar they are to one of them, and their principal components as three colours.
 
 import { array } from "./api.js";
-import { Kept } from "./kept.js";
+import { kept } from "./kept.js";
 import { partAddress } from "./maps.js";
 
 const KEPT = 24; // images
@@ -9,7 +9,7 @@ const SAMPLED = 1000; // patches from which components are found
 const ROUNDS = 20; // of the iteration that finds them
 const TRIMMED = 0.02; // of the numbers of a component at each end, which have the colour of the end
 
-const images = new Kept(KEPT, load);
+const images = kept(KEPT, load);
 
 /** The tokens of an image, each of length 1: `data` has [rows × columns × features] numbers. */
 export const tokensOf = (id) => images.get(id);
@@ -65,7 +65,7 @@ function components(tokens, mean) {
   return axes;
 }
 
-function dot(one, other) {
+export function dot(one, other) {
   let sum = 0;
   for (let i = 0; i < one.length; i++) sum += one[i] * other[i];
   return sum;

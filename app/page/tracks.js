@@ -2,6 +2,9 @@
 
 import { element } from "./element.js";
 
+/** Of those rows; `caption` is an element. */
+export const trackTable = (look, rows, caption) => element("table", { class: look }, caption, element("tbody", {}, ...rows));
+
 /** Makes the rows and their marks. The scale holds 0 and all `ends` of bars and lines. */
 export function tracks(ends) {
   const low = Math.min(0, ...ends);

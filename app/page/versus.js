@@ -1,12 +1,11 @@
 // Two models on one image: label, score and map of each; and the images on which they differ most.
 
-import { ROOT, ask, imageOf, images, json, pathFor } from "./api.js";
-import { mapCanvas } from "./draw.js";
-import { byId, element, options } from "./element.js";
+import { ROOT, ask, imageOf, images, pathFor } from "./api.js";
+import { byId, figure, options } from "./element.js";
 import { patient } from "./latest.js";
 import { percent } from "./numbers.js";
 import { showPart } from "./part.js";
-import { pictureOf } from "./picture.js";
+import { loadMap } from "./picture.js";
 import { atMost } from "./pool.js";
 import { visit } from "./siblings.js";
 
@@ -30,8 +29,10 @@ export function showVersus(state, others) {
 
   const side = async ({ name, address, model }, image, said, signal) => {
     const method = model.manifest.labels.length ? "evidence" : "class_token";
-    const numbers = await json(`${address}attention/${encodeURIComponent(said.id)}?method=${method}&format=json`, { signal });
-    return { name, said, canvas: mapCanvas(numbers, await pictureOf(image.id), `The map of ${name}`) };
+    const map = `${address}attention/${encodeURIComponent(said.id)}?method=${method}&format=json`;
+    const { canvas } = await loadMap(map, image.id, `The map of ${name}`, signal);
+    const [best] = said.predictions ?? [];
+    return figure(name, best ? `${best.label}, ${percent(best.score)}` : "", canvas);
   };
 
   showPart(state, "versus-part", {
@@ -42,7 +43,7 @@ export function showVersus(state, others) {
       const result = await answer(rival(), image, signal);
       return Promise.all([side(own, image, { ...image.result, id }, signal), side(rival(), image, result, signal)]);
     },
-    show: (sides) => byId("versus").replaceChildren(...sides.map(figure)),
+    show: (sides) => byId("versus").replaceChildren(...sides),
   });
 
   byId("versus-all").addEventListener("click", async () => {
@@ -68,9 +69,4 @@ function apart(name, { predictions: [best] = [] }, { predictions: others = [] })
   if (!best || !others.length) return {};
   const score = others.find(({ label }) => label === best.label)?.score ?? 0;
   return { said: `${name}: ${others[0].label} ${percent(others[0].score)}`, apart: Math.abs(best.score - score) + (others[0].label !== best.label) };
-}
-
-function figure({ name, said: { predictions: [best] = [] }, canvas }) {
-  const title = best ? `${best.label}, ${percent(best.score)}` : "";
-  return element("figure", {}, canvas, element("figcaption", {}, element("b", {}, name), ` ${title}`));
 }

@@ -1,6 +1,6 @@
 // The maps of all layers and heads. Each is a button that chooses its head.
 
-import { showColorbar } from "./colorbar.js";
+import { showColorbar } from "./colormaps.js";
 import { layerOf } from "./controls.js";
 import { drawPatches } from "./draw.js";
 import { byId, canvasOf, element } from "./element.js";
@@ -37,7 +37,7 @@ export function showWall(state, shape, stock) {
       );
       const [min, max] = range(data);
       showColorbar(byId("wall-ramp"), { limits, min, max, colormap });
-      markHead(state, shape);
+      state.say("heads");
       return beyond(data.filter((value) => value > limits[1]).length, data.length);
     },
   });
@@ -46,14 +46,13 @@ export function showWall(state, shape, stock) {
       const cell = target.closest("[data-head]");
       if (cell) state.set(changesToHead(cell.dataset.layer, cell.dataset.head, state.values));
     });
-  state.follow(() => markHead(state, shape));
+  state.follow((values) => mark(isOnWall(values) && `${layerOf(values, shape)} ${values.head}`));
 }
 
 /** Mark the head of the map among the cells that stand for one. Of buttons one alone is a stop of the Tab key; the arrow
  * keys step through the others.
  */
-export function markHead({ values }, shape) {
-  const chosen = isOnWall(values) && `${layerOf(values, shape)} ${values.head}`;
+function mark(chosen) {
   for (const cell of byId("inside").querySelectorAll("[data-head]")) {
     const place = `${cell.dataset.layer} ${cell.dataset.head}`;
     cell.classList.toggle("chosen", place === chosen);

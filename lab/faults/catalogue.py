@@ -70,7 +70,7 @@ FAULTS = {
     ),
     "label-by-index": Fault(  # A label that is a number is asked for by the index that another one's text is.
         "app/page/classes.js",
-        "return this.#byLabel.has(String(index)) ? this.#labels[index] : String(index);",
+        "return this.#byLabel.has(String(index)) ? this.labels[index] : String(index);",
         "return String(index);",
     ),
     "long-image": Fault(  # The pointer reads patches of a long image where they are not.
