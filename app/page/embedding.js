@@ -1,12 +1,12 @@
 // Embeddings of images: one to take away, and which of several are near each other.
 
 import { array, idNow, imageOf } from "./api.js";
-import { copyText } from "./clipboard.js";
 import { byId } from "./element.js";
 import { kept } from "./kept.js";
 import { partAddress } from "./maps.js";
 import { significant } from "./numbers.js";
 import { showPart } from "./part.js";
+import { copyText } from "./toast.js";
 import { dot } from "./tokens.js";
 
 const SHOWN = 5; // numbers
@@ -30,7 +30,7 @@ const cosine = (one, other) => dot(one, other) / (Math.sqrt(dot(one, one) * dot(
 
 export function showEmbedding(state) {
   let text = "[]";
-  byId("copy-embedding").addEventListener("click", () => copyText(text, byId("embedding-said")));
+  byId("copy-embedding").addEventListener("click", () => copyText(text));
   showPart(state, "embedding-part", {
     names: ["id"],
     load: ({ id }) => embeddings.get(id),

@@ -1,7 +1,7 @@
-// The map on its image, drawn from its numbers, and the numbers under the pointer.
+// The map on its image, drawn from its numbers, what stands under it, and the numbers under the pointer.
 
 import { idNow, imageOf, json } from "./api.js";
-import { showCaption } from "./caption.js";
+import { showColorbar } from "./colormaps.js";
 import { drawMap } from "./draw.js";
 import { byId, show } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
@@ -10,6 +10,7 @@ import { METHODS, isSigned } from "./methods.js";
 import { percent, significant } from "./numbers.js";
 import { frame, patchAt } from "./patches.js";
 import { pictureOf, pixelsOf } from "./picture.js";
+import { beyond, cropped, sentence } from "./sentence.js";
 import { around, bounded, place, ratioOf, wholeOf } from "./view.js";
 
 const POINT = `${matchMedia("(hover: none)").matches ? "Tap" : "Point at"} a patch to read its number.`;
@@ -105,7 +106,8 @@ export function showMap(state, classes, stock) {
     crop(numbers.image, part);
     place(seen, numbers.crop_box, part);
     showOriginal(values);
-    const said = showCaption(classes.named(toDraw, values), values);
+    const said = sentence(classes.named(toDraw, values), values.colormap);
+    caption(toDraw, values);
     map.ariaLabel = `Map on the image. ${said}`;
     for (const node of document.querySelectorAll(".said")) node.textContent = said;
     for (const near of document.querySelectorAll(".near")) {
@@ -179,6 +181,18 @@ export function showMap(state, classes, stock) {
   return drawn;
 }
 
+/** The colours of a map, and numbers for who asks. */
+function caption(numbers, { colormap }) {
+  const { grid, values, limits, method, min, max, sum } = numbers;
+  const [low, high, all] = [min, max, sum].map((value) => significant(value, { plus: isSigned(method) }));
+  const outside = values.filter((value) => value < limits[0] || value > limits[1]);
+  showColorbar(byId("ramp"), { limits, min, max, colormap });
+  byId("range").textContent = `${grid[0]} × ${grid[1]} patches, ${low} to ${high}, sum\u00a0${all}.`;
+  byId("beyond").textContent = beyond(outside.length, values.length);
+  byId("cropped").textContent = cropped(numbers);
+}
+
+/** The number of a patch. */
 function describe({ values, grid, method }, [row, column]) {
   const signed = isSigned(method);
   const value = values[row * grid[1] + column];

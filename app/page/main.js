@@ -4,7 +4,6 @@ import { showAlike } from "./alike.js";
 import { fetchLinks } from "./api.js";
 import { showAsk } from "./ask.js";
 import { Classes } from "./classes.js";
-import { copyText } from "./clipboard.js";
 import { showControls } from "./controls.js";
 import { showCover } from "./cover.js";
 import { byId } from "./element.js";
@@ -26,6 +25,7 @@ import { State } from "./state.js";
 import { stockOf } from "./stock.js";
 import { showTabs } from "./tabs.js";
 import { explainTerms } from "./terms.js";
+import { copyText } from "./toast.js";
 import { showVerification } from "./verification.js";
 import { showVersus } from "./versus.js";
 import { showWall } from "./wall.js";
@@ -62,19 +62,19 @@ async function build() {
   playLayers(state, shape);
   showGallery(state);
   addEventListener("submit", (event) => event.preventDefault()); // a field changes the page as it is typed
-  byId("copy").addEventListener("click", () => copyText(state.link, byId("copied")));
+  byId("copy").addEventListener("click", () => copyText(state.link));
   return { state, classes, map, tabs };
 }
 
 async function main() {
   const page = build();
-  const queue = listenToFiles(page); // before the model is known
+  const add = listenToFiles(page); // before the model is known
   const { state, classes } = await page;
-  showSamples(classes.labels, queue);
+  showSamples(classes.labels, add);
   fetchLinks();
   explainTerms();
   state.say(...Object.keys(state.values)); // all parts show what the address says
-  queue.add(await handed());
+  add(await handed());
   showVersus(state, await siblings());
 }
 

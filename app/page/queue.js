@@ -9,25 +9,24 @@ import { changesToImage } from "./maps.js";
 import { percent } from "./numbers.js";
 import { atMost } from "./pool.js";
 import { refusals } from "./refusals.js";
+import { say } from "./toast.js";
 
 const AT_ONCE = 4; // requests; the server puts them in one batch
 const MANY = 9; // files of a drop, which are shown all at once
-const TOAST_MS = 8000;
 const MARGIN = 40; // pixels of the strip beside the chosen image
 const NO_FILE = "This is an address or text, and the page takes image files. Save the image, then add its file.";
 
 /** `page`: a promise of its `state`, `classes`, `map` and `tabs`, until which files wait. Reports `added` when an image has
- * a result, and `end` if none of the files just added can be used. Gives `add(files)` and `say(sentence)`.
+ * a result, and `end` if none of the files just added can be used. Gives `add(files)`.
  */
 export function listenToFiles(page) {
-  const [list, input, toast] = ["queue", "file", "toast"].map(byId);
+  const [list, input] = ["queue", "file"].map(byId);
   const { classList } = document.body;
   const sending = atMost(AT_ONCE);
   const addRefusal = refusals(byId("refusals"));
   let fresh = []; // the images added last that are not refused, until the first of them has a result
   let many = false; // they were added at once
   let count = 0; // of all that were added
-  let saying; // the timer that ends it
 
   function add(files) {
     if (!files.length) return;
@@ -47,13 +46,6 @@ export function listenToFiles(page) {
   function take(files) {
     say(files.length ? "" : NO_FILE);
     add(files);
-  }
-
-  /** A sentence at the bottom of the window, until the next action or for some seconds. */
-  function say(sentence) {
-    clearTimeout(saying);
-    toast.textContent = sentence;
-    saying = setTimeout(() => (toast.textContent = ""), TOAST_MS);
   }
 
   /** An image and its place in the list. */
@@ -146,7 +138,6 @@ export function listenToFiles(page) {
   });
   byId("again").addEventListener("click", () => input.click());
   acceptDrops(take);
-  for (const action of ["pointerdown", "keydown"]) addEventListener(action, () => say(""), true);
   page.then(({ state }) => state.follow(mark, ["id", "end"]));
-  return { add, say };
+  return add;
 }

@@ -2,11 +2,12 @@
 
 import { blob } from "./api.js";
 import { byId } from "./element.js";
+import { say } from "./toast.js";
 
 const NAMED = 20; // labels
 
-/** The sample that is chosen is added to the `queue`. */
-export function showSamples(labels, queue) {
+/** `add(files)` is called with the sample that is chosen. */
+export function showSamples(labels, add) {
   const others = labels.length - NAMED;
   const more = others > 0 ? `, and ${others.toLocaleString("en")} more` : "";
   byId("known").textContent = `${labels.length.toLocaleString("en")} labels: ${labels.slice(0, NAMED).join(", ")}${more}`;
@@ -17,9 +18,9 @@ export function showSamples(labels, queue) {
     const image = target.closest("[data-sample]")?.querySelector("img");
     if (!image) return;
     try {
-      queue.add([new File([await blob(image.src)], image.src.split("/").at(-1), { type: "image/jpeg" })]);
+      add([new File([await blob(image.src)], image.src.split("/").at(-1), { type: "image/jpeg" })]);
     } catch (problem) {
-      queue.say(problem.message);
+      say(problem.message);
     }
   });
 }

@@ -4,12 +4,11 @@
 import { ROOT } from "./api.js";
 import { keyHeader, storedKey } from "./key.js";
 
-const LIST = { Accept: "application/json, text/plain" };
 const HANDED = "vit-serve-handed"; // to the page that this tab opens next
 
 /** The models at `address`, as /: [{name, address, model: the answer of GET /model}]. Those that answer. */
 export async function modelsAt(address) {
-  const answer = await fetch(address, { headers: LIST }).catch(() => undefined);
+  const answer = await fetch(address, { headers: { Accept: "application/json, text/plain" } }).catch(() => undefined);
   const type = answer?.ok ? answer.headers.get("Content-Type") : "";
   if (!/^(application\/json|text\/plain)/.test(type)) return [];
   const text = await answer.text();

@@ -102,9 +102,7 @@ export class State {
 
   /** The address of this page, with every value that differs from its default and has an effect. */
   get link() {
-    const set = Object.entries(this.#values).filter(
-      ([name, value]) => value !== this.#defaults[name] && !isIdle(name, this.#values),
-    );
+    const set = Object.entries(this.#values).filter(([name, value]) => value !== this.#defaults[name] && !isIdle(name, this.#values));
     const now = set.map(([name, value]) => [name, ["id", "other"].includes(name) ? idNow(value) : value]);
     return `${location.origin}${location.pathname}#${new URLSearchParams(now)}`;
   }

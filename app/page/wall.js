@@ -13,7 +13,6 @@ import { beyond } from "./sentence.js";
 export function showWall(state, shape, stock) {
   const { layers, heads } = shape;
   const wall = byId("wall");
-  const title = (text) => element("span", { class: "axis" }, text);
 
   showPart(state, "wall-part", {
     names: ["id", "colormap", "interpolation"],
@@ -30,8 +29,7 @@ export function showWall(state, shape, stock) {
       for (const [name, value] of Object.entries({ layers, heads, ratio: columns / rows })) wall.style.setProperty(`--${name}`, value);
       wall.classList.toggle("smooth", interpolation !== "nearest");
       wall.replaceChildren(
-        title("head"),
-        title("layer"),
+        ...["head", "layer"].map((title) => element("span", { class: "axis" }, title)),
         ...count(heads).map((head) => element("span", {}, head)),
         ...count(layers).flatMap((layer) => [element("span", {}, layer), ...count(heads).map((head) => cell(layer, head))]),
       );

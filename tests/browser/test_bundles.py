@@ -1,10 +1,14 @@
-"""The page for other bundles: without a head, with labels of one text or that are numbers, with known images."""
+"""The page for other bundles: without a head, with labels of one text or that are numbers, with a text tower, with
+known images.
+"""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.browser.stage import address, asked, link, served, settle, turn
+from tests.golden.test_checkpoints import FOLDER
 from tests.support.familiar import strange_bundle
 from tests.support.judged import SAYS, judged_bundle
 from tests.support.server import running
@@ -13,11 +17,12 @@ OF_CLASSES = "#labels [value=evidence] [value=positive_evidence] #cover-part #re
 
 
 @pytest.fixture
-def bundle(bundle_with, headless_bundle, tmp_path, request):
+def bundle(bundle_with, headless_bundle, text_bundle, tmp_path, request):
     return {
         "backbone": lambda: headless_bundle,
         "labels of one text": lambda: bundle_with(labels=["crane"] * 12),
         "labels that are numbers": lambda: bundle_with(labels=[str(index + 1) for index in range(12)]),
+        "texts": lambda: text_bundle(FOLDER / "huggingface-clip"),
         "judged": lambda: judged_bundle(bundle_with()),
         "knows nothing like an image": lambda: strange_bundle(tmp_path, known=50),
     }[request.param]()
@@ -84,6 +89,34 @@ def test_a_label_that_is_the_index_of_another_is_the_one_that_is_explained(looki
         settle(page)
         answer = served(page, address(page))
         assert (answer["label"], answer["against"]) == (names[2], names[3])
+
+
+@of("texts")
+def test_labels_that_are_typed_have_scores_and_evidence_in_the_next_image_too(looking, visit):
+    template, texts = "a photo of {}", ["a red hat", "newt", "a dog on a mat"]
+    looking.fill("#phrases [name=labels]", ", ".join(texts))
+    rows = looking.locator("#named li")
+    rows.nth(2).wait_for()
+    sent = {
+        "params": {"labels": ",".join(texts), "prompt": template},
+        "data": Path("app/page/samples/star.jpg").read_bytes(),
+    }
+    answer = looking.request.post(f"{looking.url.split('#')[0]}classify", **sent).json()["results"][0]["predictions"]
+    assert rows.locator(".name").all_inner_texts() == [one["label"] for one in answer]
+    shares = [float(text.split()[0]) for text in rows.locator(".score").all_inner_texts()]
+    assert shares == pytest.approx([100 * one["score"] for one in answer], abs=0.06)
+    settle(looking)
+    assert (asked(looking)["label"], asked(looking)["prompt"]) == (answer[0]["label"], template)
+    second = answer[1]["label"]
+    rows.nth(1).locator("button").click()
+    looking.locator("#saying", has_text=f"Red patches speak for “{second}”").wait_for()
+    assert looking.locator(".labels [aria-pressed=true] .name").all_inner_texts() == [second]
+    looking.set_input_files("#file", "app/page/samples/heart.jpg")
+    looking.locator(".queue .chosen", has_text="heart.jpg").wait_for()
+    settle(looking)
+    for page in (looking, visit(link(looking))):
+        settle(page)
+        assert (asked(page)["label"], asked(page)["prompt"]) == (second, template)
 
 
 @of("knows nothing like an image")
