@@ -10,6 +10,7 @@ import { range } from "./limits.js";
 import { percent } from "./numbers.js";
 import { showPart } from "./part.js";
 
+const MOST_TICKS = 12;
 const DRAWN = { filters, positions, distance };
 
 /** Loaded when its tab is first shown. */
@@ -57,11 +58,12 @@ function positions({ grid, patches, similarity }) {
 
 function distance({ reference: { distance: layers, pictures }, unit }) {
   const x = (layer) => (layer + 0.5) / layers.length;
-  return chart({
+  const every = Math.ceil(layers.length / MOST_TICKS);
+  const figure = chart({
     points: layers.flatMap((heads, layer) => heads.map((value) => [x(layer), value])),
-    ticks: layers.map((_, layer) => [x(layer), layer]),
-    xLabel: `layer; each circle is a head, its height the distance in ${unit}`,
+    ticks: layers.map((_, layer) => [x(layer), layer % every ? "" : layer]),
+    xLabel: "layer",
     description: `Mean attention distance of each head in ${unit}, of ${pictures} images`,
-    size: [640, 300],
   });
+  return element("div", {}, figure, element("p", { class: "hint" }, `Each circle is a head, its height the distance in ${unit}.`));
 }

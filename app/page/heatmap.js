@@ -56,15 +56,10 @@ export function showMap(state, classes, stock) {
   function draw({ fresh, waitMs = 0 }) {
     const { values } = state;
     if (values.id) previewed = undefined;
-    const ready = values.id && image.id === values.id && (fresh ? inStock(values) : drawn.numbers);
+    const ready = values.id && image.id === values.id && (fresh ? stock.map(values, image) : drawn.numbers);
     drawing.cancel(); // it is of other controls, or of an image that was left
     if (ready) present(ready, values);
     else if (values.id) load(values, waitMs, METHODS[values.method].passes ?? [undefined]);
-  }
-
-  function inStock(values) {
-    const numbers = stock.map(values);
-    return numbers && { ...numbers, image: image.image, crop_box: image.crop_box };
   }
 
   /** `passes`: of a map that takes any, for each of its pictures; the server goes on from those of the one before. */

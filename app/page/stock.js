@@ -52,8 +52,8 @@ export function stockOf(shape, classes) {
     return { grid: [rows, columns], data: data.subarray(0, layers * heads * rows * columns) };
   }
 
-  /** The map for the state's `values` as JSON has it, or undefined. */
-  function map(values) {
+  /** The map for the state's `values` as JSON has it, or undefined, of an image whose size and `crop_box` are known. */
+  function map(values, { image, crop_box }) {
     const maps = images.now(values.id);
     const explained = classes.likely.slice(0, explains.classes?.[0]);
     const index = classes.index(classes.explained(values));
@@ -68,7 +68,7 @@ export function stockOf(shape, classes) {
     const limits = limitsOf(numbers, siblings, scaleOf(values), isSigned(method));
     const labels = ofLabel ? { label: "", index, against: values.against || null } : {}; // by their keys: see Classes.named
     const place = /\d/.test(layer) ? Number(layer) : layer;
-    return { method, layer: place, head, grid: maps.shape.slice(1), values: numbers, limits, min, max, sum, ...labels };
+    return { method, layer: place, head, grid: maps.shape.slice(1), values: numbers, limits, min, max, sum, image, crop_box, ...labels };
   }
 
   /** `load(id)`: the maps of an image, loaded once. */

@@ -6,7 +6,19 @@ Timings on a shared machine are noisy, so variants run interleaved, and tables h
 import sys
 from pathlib import Path
 
-from lab.benchmarks import beside, cost, decode, engines, event_loop, memory, phrases, protocols, serving, tokens
+from lab.benchmarks import (
+    beside,
+    browser,
+    cost,
+    decode,
+    engines,
+    event_loop,
+    memory,
+    phrases,
+    protocols,
+    serving,
+    tokens,
+)
 from lab.benchmarks.learning import chance
 from lab.benchmarks.learning import comparison as learning
 from lab.benchmarks.maps import chance_of_verify, what_if
@@ -23,6 +35,7 @@ BENCHMARKS = {
     "event_loop": event_loop.measure,
     "tokens": tokens.measure,
     "beside": beside.measure,
+    "browser": browser.measure,
     "cost": cost.measure,
     "memory": memory.measure,
     "phrases": phrases.measure,

@@ -42,7 +42,8 @@ WATCH = """() => {
         let label;
         new MutationObserver(() => {
             if (document.querySelector(".queue .named")) label ??= performance.now();
-            if (label && document.getElementById("stage").ariaBusy === "false") give((performance.now() - label) / 1000);
+            const drawn = document.getElementById("stage").ariaBusy === "false";
+            if (label && drawn) give((performance.now() - label) / 1000);
         }).observe(document.body, { attributes: true, childList: true, subtree: true });
     });
 }"""
