@@ -9,7 +9,7 @@ const LABEL = ["layer", "label", "against"];
 export const METHODS = {
   evidence: {
     title: "Evidence",
-    meaning: "What each patch adds to a label's logit (red) or takes from it (blue): its exact direct effect.",
+    meaning: "What each patch adds to a label’s logit (red) or takes from it (blue): its exact direct effect.",
     takes: LABEL,
     layers: ["sum", "mean"],
     signed: true,

@@ -7,7 +7,7 @@ import { byId, canvasOf, element } from "./element.js";
 import { limitsOf, range } from "./limits.js";
 import { changesToHead, endsOf, isOnWall, wallScale } from "./maps.js";
 import { showPart } from "./part.js";
-import { beyond } from "./sentence.js";
+import { beyond, isFlat } from "./sentence.js";
 
 /** Shows what is in `stock`, all maps of an image. */
 export function showWall(state, shape, stock) {
@@ -36,6 +36,7 @@ export function showWall(state, shape, stock) {
       const [min, max] = range(data);
       showColorbar(byId("wall-ramp"), { limits, min, max, colormap });
       state.say("heads");
+      if (isFlat(...found)) return "These maps are nearly flat: no number is twice another.";
       return beyond(data.filter((value) => value > limits[1]).length, data.length);
     },
   });
