@@ -15,7 +15,8 @@ from app.backend import Backend
 from app.errors import InferenceFailed, NoClasses, UnsupportedType, UnusableImage
 from app.images.preprocess import PreprocessedImage
 from app.images.upload import Upload
-from app.inference.scoring import Logits, Scoring
+from app.inference.engine import Outputs
+from app.inference.scoring import Scoring
 from app.maps.choice import Choice, choose
 from app.maps.faithfulness import Numbers, seeded
 from app.maps.measurement import Measurement
@@ -118,8 +119,8 @@ class _Judge:
             on_object=on_object,
         )
 
-    def _score(self, index: int, logits: Logits) -> float:
-        return float(self.scoring.scores(logits)[index])
+    def _score(self, index: int, answer: Outputs) -> float:
+        return float(self.scoring.scores(answer["logits"])[index])
 
     async def _map(self, choice: Choice | None, explained: Maps, image: PreprocessedImage, index: int) -> Values:
         manifest = self.backend.bundle.manifest
