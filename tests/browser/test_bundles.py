@@ -94,6 +94,7 @@ def test_a_label_that_is_the_index_of_another_is_the_one_that_is_explained(looki
 @of("texts")
 def test_labels_that_are_typed_have_scores_and_evidence_in_the_next_image_too(looking, visit):
     template, texts = "a photo of {}", ["a red hat", "newt", "a dog on a mat"]
+    turn(looking, "Map")  # this bundle has no labels of its own
     looking.fill("#phrases [name=labels]", ", ".join(texts))
     rows = looking.locator("#named li")
     rows.nth(2).wait_for()
