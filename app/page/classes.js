@@ -36,11 +36,11 @@ export class Classes {
   }
 
   /** An answer of the server about `label` and `against`, keys, with names in place of its labels. */
-  named(answer, { label, against }) {
+  named(answer, { label, against, prompt }) {
     const name = (text, index) => (text == null || index === undefined ? text : this.name(index));
     return {
       ...answer,
-      label: name(answer.label, answer.index ?? this.index(label)),
+      label: prompt ? answer.label : name(answer.label, answer.index ?? this.index(label)), // one that was typed is no class
       against: name(answer.against, this.index(against)),
     };
   }

@@ -54,7 +54,7 @@ def measure() -> Rows:
         return [
             row("the demo", None, browser),
             row("ViT-S/16 without a head, 224 pixels", headless(Path(folder), 224), browser),
-            row("ViT-S/16 without a head, 592 pixels", headless(Path(folder), 592), browser),
+            row("the same, 2 layers, 592 pixels", headless(Path(folder), 592, depth=2), browser),
         ]
 
 
@@ -70,9 +70,9 @@ def row(name: str, bundle: Path | None, browser: Browser) -> Row:
     }
 
 
-def headless(folder: Path, side: int) -> Path:
+def headless(folder: Path, side: int, **changes: int) -> Path:
     bundle = folder / str(side)
-    write_bundle(random_checkpoint("S/16", image_size=(side, side), num_classes=0), bundle, replace=False)
+    write_bundle(random_checkpoint("S/16", image_size=(side, side), num_classes=0, **changes), bundle, replace=False)
     return bundle
 
 
