@@ -17,11 +17,11 @@ from export.bundle import write_bundle
 from lab.benchmarks.random_model import random_checkpoint
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.rounds import quartiles
-from tests.browser.conftest import ARGUMENTS, NAMES
-from tests.browser.stage import settle, turn
 from tests.support.pictures import jpeg
 from tests.support.server import PATIENT, running
 
+CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
 ROUNDS = 5
 IMAGES = 4
@@ -78,7 +78,7 @@ def headless(folder: Path, side: int, **changes: int) -> Path:
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    path = next(filter(None, map(shutil.which, NAMES)))
+    path = next(filter(None, map(shutil.which, CHROMIUM)))
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser
@@ -109,8 +109,7 @@ def asking(browser: Browser, url: str) -> tuple[str, float]:
     """The grid of patches, and frames a second while the pointer moves over one of the images."""
     with opened(browser, url) as page:
         add(page, IMAGES)
-        settle(page)
-        turn(page, "Compare")
+        page.get_by_role("tab", name="Compare", exact=True).click()
         tiles = page.locator("#tiles canvas")
         page.wait_for_function("document.querySelectorAll('#tiles canvas:not([width=\"300\"])').length > 0")
         page.wait_for_load_state("networkidle")
