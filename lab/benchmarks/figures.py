@@ -11,7 +11,7 @@ EVIDENCE, ROLLOUT, MASS = "evidence of the predicted label", "rollout", "mass on
 BEHIND, FOUND = "behind the first", "mean, %"
 PHOTOGRAPHS = ("real-judge", "40 photographs", BEHIND, 2)
 REQUESTS = "requests behind a percentile"
-READY, START = "resident when ready, MiB", "second start, s"
+READY = "resident when ready, MiB"
 PROBE, NEIGHBOURS = "labels of a probe, % right", "same nearest image, %"
 
 
@@ -33,7 +33,6 @@ def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Ca
 
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
-    "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "measured over positive evidence": of(*PHOTOGRAPHS, map="positive evidence"),
