@@ -50,7 +50,8 @@ def reference(
     parts = []
     for first in range(0, len(pixels), at_once):
         of_part = slice(first, first + at_once)
-        asked, given = (None if rows is None else rows[of_part] for rows in (classes, directions))
+        asked = None if classes is None else classes[of_part]
+        given = None if directions is None else directions[of_part]
         parts.append(_of_images(checkpoint, pixels[of_part], asked, given))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
