@@ -110,8 +110,8 @@ def asking(browser: Browser, url: str) -> tuple[str, float]:
     with opened(browser, url) as page:
         add(page, IMAGES)
         page.get_by_role("tab", name="Compare", exact=True).click()
-        tiles = page.locator("#tiles canvas")
-        page.wait_for_function("document.querySelectorAll('#tiles canvas:not([width=\"300\"])').length > 0")
+        tiles = page.locator("#tiles canvas[width]")  # those that are drawn
+        tiles.nth(IMAGES - 1).wait_for()
         page.wait_for_load_state("networkidle")
         grid = tiles.first.evaluate("({ width, height }) => `${height}×${width}`")
         return grid, median(page.evaluate(FRAMES, 2) for _ in range(ROUNDS))
