@@ -57,7 +57,9 @@ def test_a_missing_image_is_a_row_and_what_is_no_image_is_named(classify):
         classify([None, "star.jpg"])
 
 
-def test_a_classifier_is_used_only_in_the_process_that_made_it_and_until_it_is_closed(classify, monkeypatch):
+def test_a_classifier_is_used_only_in_the_process_that_made_it_and_until_it_is_closed(
+    classify, monkeypatch, in_onnx_runtime
+):
     with pytest.raises(TypeError, match="make one in each process"):
         pickle.dumps(classify)
     with monkeypatch.context() as forked:
@@ -70,7 +72,7 @@ def test_a_classifier_is_used_only_in_the_process_that_made_it_and_until_it_is_c
         closed([jpeg()])
 
 
-def test_a_model_that_fails_is_no_fault_of_an_image(classify):
+def test_a_model_that_fails_is_no_fault_of_an_image(in_onnx_runtime):
     with BatchClassifier(DEMO_BUNDLE) as batch:
         assert "evidence" not in batch([jpeg()])[0]
         batch._backend.runner.fail("The model fails.")
@@ -78,6 +80,6 @@ def test_a_model_that_fails_is_no_fault_of_an_image(classify):
             batch([jpeg()])
 
 
-def test_evidence_of_an_unknown_label_is_refused_at_the_start():
+def test_evidence_of_an_unknown_label_is_refused_at_the_start(in_onnx_runtime):
     with pytest.raises(InvalidParameter):
         BatchClassifier(DEMO_BUNDLE, evidence="nothing")

@@ -50,7 +50,7 @@ def test_labels_come_in_a_query_in_json_and_in_a_form(clip, image, expected):
 
 
 def test_hugging_faces_client_is_answered_unmodified(text_bundle, image, expected):
-    with running(bundle=text_bundle(CASE)) as server:
+    with running(engine="onnxruntime", bundle=text_bundle(CASE)) as server:
         hub = InferenceClient(base_url=server.url)
         found = hub.zero_shot_image_classification(image, list(LABELS), hypothesis_template="This is a photo of {}.")
     scores = by_label([{"label": one.label, "score": one.score} for one in found])
