@@ -14,6 +14,7 @@ import numpy.typing as npt
 from app.backend import Backend
 from app.errors import InferenceFailed, NoClasses, UnsupportedType, UnusableImage
 from app.images.preprocess import PreprocessedImage
+from app.images.source import read_file
 from app.images.upload import Upload
 from app.inference.scoring import Logits, Scoring
 from app.maps.choice import Choice, choose
@@ -25,7 +26,6 @@ from app.settings import Settings
 from export.judge.areas import areas
 from export.judge.masks import Masks, Patches
 from export.messages import warn
-from export.walk import read_file
 from model.progress import track
 
 WAYS = {  # how a map is made, by its title; None: by chance

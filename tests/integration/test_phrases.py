@@ -80,9 +80,10 @@ def test_evidence_for_a_phrase_adds_up_to_its_logit(clip, image, expected):
 
 
 def test_a_batch_names_among_labels(text_bundle, image, expected):
-    with BatchClassifier(text_bundle(CASE), labels=LABELS) as classify:
-        (row,) = classify([image])
-    assert by_label(row["predictions"]) == pytest.approx(expected["scores"].tolist(), abs=1e-5)
+    for labels in (LABELS, ", ".join(LABELS)):
+        with BatchClassifier(text_bundle(CASE), labels=labels) as classify:
+            (row,) = classify([image])
+        assert by_label(row["predictions"]) == pytest.approx(expected["scores"].tolist(), abs=1e-5)
 
 
 def test_embed_gives_vectors_of_texts(clip, image):
