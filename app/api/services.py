@@ -25,6 +25,7 @@ from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.attention_map import AttentionMap
 from app.maps.choice import Choice, choose, classes_for
+from app.maps.direction import Vectors
 from app.maps.explainer import Explainer
 from app.maps.judgement import Judgement
 from app.maps.measurement import Measurement
@@ -104,11 +105,15 @@ class Services:
         return choose(await self.maps(id, kept, request, choice), self.bundle.manifest, choice)
 
     async def measured(
-        self, image: PreprocessedImage, choice: Choice, top: int, request: Request, *, id: str | None = None
+        self, image: PreprocessedImage, choice: Choice, of: int | Vectors, request: Request, *, id: str | None = None
     ) -> AttentionMap:
-        """The map that `Measurement` makes until the request's deadline. Raises what that raises."""
+        """The map that `Measurement` makes until the request's deadline, of a label, by default the one given, or of a
+        direction (1, features). Raises what that raises.
+        """
         deadline = RequestState.of(request.scope).deadline
-        return await self.measurement.map(image.pixels, choice, top, id=id, deadline=deadline)
+        if isinstance(of, int):
+            return await self.measurement.map(image.pixels, choice, of, id=id, deadline=deadline)
+        return await self.measurement.similarity(image.pixels, choice, of, id=id, deadline=deadline)
 
     async def occluded(
         self,
@@ -124,7 +129,9 @@ class Services:
         """
         deadline = RequestState.of(request.scope).deadline
         fills = (fill,) * len(covered)
-        return await self.occlusion.run(image.pixels, covered, read, fills=fills, deadline=deadline)
+        return await self.occlusion.run(
+            image.pixels, covered, lambda answer: read(answer["logits"]), fills=fills, deadline=deadline
+        )
 
 
 def services_of(request: Request) -> Services:

@@ -14,6 +14,7 @@ from app.api.render import MEDIA_TYPES, npy, preferred_format
 from app.bundle import Manifest
 from app.errors import NotAcceptable
 from app.inference.tokens import Which, arranged
+from app.inference.unit import unit
 
 LayerField = Annotated[
     int | None,
@@ -52,10 +53,7 @@ def packed(
 ) -> bytes:
     """The file of the tokens (T, features) of each image; with `normalize` each is divided by its Euclidean norm."""
     array = arranged(tokens, manifest, which)
-    if normalize:
-        lengths = np.linalg.norm(array, axis=-1, keepdims=True)
-        array = np.divide(array, lengths, out=np.zeros_like(array), where=lengths > 0)
-    return npy(as_dtype(array, dtype))
+    return npy(as_dtype(unit(array) if normalize else array, dtype))
 
 
 async def answered(

@@ -15,6 +15,7 @@ from cachetools import LRUCache
 from app.bundle import Manifest
 from app.errors import DeadlineExceeded, InvalidParameter, Unavailable
 from app.inference.scoring import Scoring
+from app.inference.unit import unit
 from app.lifecycle import STOPPING
 from app.machine import MODEL_NICENESS, yield_by
 
@@ -97,9 +98,7 @@ class Among:
 
     def logits(self, embedding: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """(labels,): scale * cosine + bias, as CLIP and SigLIP have it."""
-        exact = embedding.astype(np.float64)
-        cosines = self.vectors @ (exact / (np.linalg.norm(exact) or 1.0))
-        return np.asarray(self.scale * cosines + self.bias)
+        return np.asarray(self.scale * (self.vectors @ unit(embedding.astype(np.float64))) + self.bias)
 
 
 def prompted(labels: Sequence[str], prompt: str) -> list[str]:

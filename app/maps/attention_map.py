@@ -25,7 +25,7 @@ class Chosen(BaseModel):
     head: Head
     label: str | None = None  # of evidence, positive or not, and of a measured map
     index: int | None = None  # of the label, whose name others may have too
-    like: str | None = None  # of evidence for another image: its id
+    like: str | None = None  # of evidence for another image, and of a measured map: its id
     against: str | None = None  # of the same: the label or the image that was subtracted
     passes: int | None = None  # of a measured map
     recipe: str  # how the numbers were made, in words

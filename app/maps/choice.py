@@ -36,8 +36,8 @@ class Choice(BaseModel):
             description="`class_token`: attention in one layer; `rollout`: attention through all layers; "
             "`evidence`: what each patch adds to the logit of a label; "
             "`positive_evidence`: the same without what it takes away in any layer, times rollout; "
-            "`measured`: by how much each patch raises the log-odds of a label, from `passes` runs of the model. "
-            "All but the last cost the same"
+            "`measured`: by how much each patch raises the log-odds of a label, or the cosine with `like`, from "
+            "`passes` runs of the model. All but the last cost the same"
         ),
     ] = "class_token"
     layer: Annotated[
@@ -66,7 +66,10 @@ class Choice(BaseModel):
     ] = None
     like: Annotated[
         str | None,
-        Field(description="For evidence: the id of another image, in place of a label: what makes this one like it"),
+        Field(
+            description="For evidence and measured: the id of another image, in place of a label: what makes this one "
+            "like it"
+        ),
     ] = None
     passes: Annotated[
         int,
@@ -99,8 +102,7 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     rollout: what a head reads at a patch came from that patch only as far as rollout says.
     """
     check_choice(choice, manifest)
-    if choice.like is not None:
-        raise InvalidParameter("like is for GET /attention/{id} alone.")
+    refuse_like(choice)
     if choice.of_label:
         return _evidence(maps, manifest, choice)
     head = _head(choice.head, manifest.heads)
@@ -117,14 +119,22 @@ def choose(maps: Maps, manifest: Manifest, choice: Choice) -> AttentionMap:
     return _map(row, maps.attention, manifest, Chosen(method="class_token", layer=layer, head=head, recipe=recipe))
 
 
+def refuse_like(choice: Choice) -> None:
+    """Raises InvalidParameter where another image stands in place of a label."""
+    if choice.like is not None:
+        raise InvalidParameter("like is for GET /attention/{id} alone.")
+
+
 def check_choice(choice: Choice, manifest: Manifest, *, of_phrase: bool = False) -> None:
     """Raises InvalidParameter and NoClasses for what no image of this model has. A label `of_phrase` is a text, for
     which the bundle needs none of its own.
     """
     _head(choice.head, manifest.heads)
     if choice.like is not None:
-        if choice.method not in ("evidence", "positive_evidence") or choice.label is not None:
-            raise InvalidParameter("like needs method=evidence or positive_evidence, and takes the place of label.")
+        if not choice.of_label or choice.label is not None:
+            raise InvalidParameter(
+                "like needs method=evidence, positive_evidence or measured, and takes the place of label."
+            )
     elif choice.of_label:
         if not (manifest.labels or of_phrase):
             raise NoClasses

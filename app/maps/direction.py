@@ -8,6 +8,7 @@ import numpy.typing as npt
 from app.bundle import Manifest
 from app.errors import InvalidParameter
 from app.inference.engine import DIRECTION, Asked
+from app.inference.unit import unit
 from app.maps.attention_map import AttentionMap
 from app.maps.choice import Choice, evidence_map
 from app.maps.record import Maps
@@ -36,16 +37,20 @@ def asked_for(vectors: Vectors, manifest: Manifest) -> list[Asked]:
 
 def towards(like: npt.NDArray[np.floating], against: npt.NDArray[np.floating] | None) -> Vectors:
     """The direction (1, features) of an embedding, less that of another."""
-    direction = _unit(like) - (0 if against is None else _unit(against))
+    direction = unit(like.astype(np.float64)) - (0 if against is None else unit(against.astype(np.float64)))
     return direction.astype(np.float32)[np.newaxis]
+
+
+def said(choice: Choice) -> str:
+    """The images with which the cosine is followed, in words."""
+    return f"{choice.like}" + ("" if choice.against in (None, NOTHING) else f" minus that with {choice.against}")
 
 
 def similarity(maps: Maps, manifest: Manifest, choice: Choice, direction: Vectors) -> AttentionMap:
     """What the tokens add to the cosine between this image's embedding and another, from maps for the `direction`
     towards that. The norm of this embedding is held at its value.
     """
-    less = "" if choice.against in (None, NOTHING) else f" minus that with {choice.against}"
-    recipe = f"direct contribution of each token to the cosine similarity with {choice.like}{less}"
+    recipe = f"direct contribution of each token to the cosine similarity with {said(choice)}"
     length = float(np.linalg.norm(maps.embedding.astype(np.float64))) or 1.0
     return _of_vector(maps, manifest, choice, direction[0], 0, recipe, kind="cosine", length=length)
 
@@ -76,8 +81,3 @@ def _of_vector(
     return evidence_map(
         tokens, rest, whole, manifest, choice, recipe=recipe, siblings=tokens, rollout=maps.rollout, kind=kind, **named
     )
-
-
-def _unit(vector: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
-    exact = vector.astype(np.float64)
-    return np.asarray(exact / (np.linalg.norm(exact) or 1.0))

@@ -129,13 +129,13 @@ class Explainer:
             answered()
         return outputs
 
-    async def keep_passes(self, id: str, logits: npt.NDArray[np.float32]) -> None:
-        """Keep the answers (passes, classes) to a kept image under the first masks of its grid."""
-        await self.store.keep(_passes_key(id), self.records.pack_passes(logits))
+    async def keep_passes(self, id: str, output: str, answers: npt.NDArray[np.float32]) -> None:
+        """Keep an output (passes, ...) for a kept image under the first masks of its grid."""
+        await self.store.keep(_passes_key(id, output), self.records.pack_passes(answers))
 
-    async def passes(self, id: str) -> npt.NDArray[np.float32] | None:
+    async def passes(self, id: str, output: str) -> npt.NDArray[np.float32] | None:
         """What `keep_passes` has kept. Raises StoreUnavailable."""
-        return await self._read(_passes_key(id), self.records.unpack_passes)
+        return await self._read(_passes_key(id, output), partial(self.records.unpack_passes, output))
 
     async def finish(self) -> None:
         """Wait for the runs of callers whose deadline has passed."""
@@ -167,8 +167,8 @@ class Explainer:
             task.exception()  # so that asyncio does not report it
 
 
-def _passes_key(id: str) -> str:
-    return f"{id}/passes"
+def _passes_key(id: str, output: str) -> str:
+    return f"{id}/passes/{output}"
 
 
 def _key(id: str, asked: Asked) -> str:

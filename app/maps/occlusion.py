@@ -18,8 +18,8 @@ from PIL import Image, ImageFilter
 
 from app.errors import DeadlineExceeded, Overloaded, Unavailable
 from app.inference.batcher import Batcher
+from app.inference.engine import Outputs
 from app.inference.model import Model
-from app.inference.scoring import Logits
 from app.lifecycle import STOPPING, Lifecycle
 
 Fill = Literal["mean", "black", "gray", "blur"]
@@ -48,13 +48,13 @@ class Occlusion:
         self,
         pixels: npt.NDArray[np.uint8],
         covered: npt.NDArray[np.bool_],
-        read: Callable[[Logits], T],
+        read: Callable[[Outputs], T],
         *,
         fills: Sequence[Fill],
         deadline: float = math.inf,
     ) -> list[T]:
-        """What `read` makes of the logits (classes,) of each image: `pixels` (height, width, 3) with one of the `fills`
-        (images,) in place of the patches that a row of `covered` (images, patches) says.
+        """What `read` makes of the lean graph's outputs for each image: `pixels` (height, width, 3) with one of the
+        `fills` (images,) in place of the patches that a row of `covered` (images, patches) says.
 
         Raises Overloaded at once when MAX_IN_WORK calls are in work; DeadlineExceeded at `deadline`, in seconds of
         time.monotonic, or at once where it would take twice the time until then; and Unavailable, even halfway, when
@@ -67,7 +67,7 @@ class Occlusion:
         try:
             async with asyncio.timeout(deadline - time.monotonic()):
                 self._check_time(len(covered), deadline)
-                return [read(logits) async for logits in self._logits(pixels, covered, fills, deadline)]
+                return [read(answer) async for answer in self._answers(pixels, covered, fills, deadline)]
         except TimeoutError:
             raise DeadlineExceeded from None
         finally:
@@ -83,9 +83,9 @@ class Occlusion:
                 "Ask for fewer passes, steps, random_orders or random_sets."
             )
 
-    async def _logits(
+    async def _answers(
         self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fills: Sequence[Fill], deadline: float
-    ) -> AsyncIterator[Logits]:
+    ) -> AsyncIterator[Outputs]:
         """Of each image, in order."""
         in_pool = partial(asyncio.get_running_loop().run_in_executor, self.cpu_pool)
         under = {fill: await in_pool(partial(filled, pixels, fill, patch=self.patch)) for fill in set(fills)}
@@ -102,7 +102,7 @@ class Occlusion:
             for answer in answers:
                 if isinstance(answer, BaseException):
                     raise answer
-                yield answer["logits"]
+                yield answer
 
 
 def filled(pixels: npt.NDArray[np.uint8], fill: Fill, *, patch: int) -> npt.NDArray[np.uint8]:

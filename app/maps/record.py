@@ -140,16 +140,15 @@ class RecordFormat:
         except (ValueError, struct.error) as error:
             raise DamagedRecord from error
 
-    def pack_passes(self, logits: npt.NDArray[np.float32]) -> bytes:
-        """Of the answers (passes, classes) to an image under masks."""
-        return self._sealed(np.ascontiguousarray(logits, _dtype("logits")).data)
+    def pack_passes(self, answers: npt.NDArray[np.float32]) -> bytes:
+        """Of an output (passes, ...) for an image under masks."""
+        return self._sealed(np.ascontiguousarray(answers, "<f4").data)
 
-    def unpack_passes(self, packed: bytes) -> npt.NDArray[np.float32]:
+    def unpack_passes(self, output: str, packed: bytes) -> npt.NDArray[np.float32]:
         """A view of `packed`. Raises DamagedRecord."""
         try:
             self._check(packed)
-            numbers = np.frombuffer(packed, _dtype("logits"), offset=_CHECKSUM.size)
-            return numbers.reshape(-1, *self.shapes["logits"])
+            return np.frombuffer(packed, "<f4", offset=_CHECKSUM.size).reshape(-1, *self.shapes[output])
         except (ValueError, struct.error) as error:
             raise DamagedRecord from error
 

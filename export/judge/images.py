@@ -1,7 +1,7 @@
 """Every map that a bundle offers of an image, and how faithful each is, by the service's own parts."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +16,8 @@ from app.errors import InferenceFailed, NoClasses, UnsupportedType, UnusableImag
 from app.images.preprocess import PreprocessedImage
 from app.images.source import read_file
 from app.images.upload import Upload
-from app.inference.scoring import Logits, Scoring
+from app.inference.engine import Outputs
+from app.inference.scoring import Scoring
 from app.maps.choice import Choice, choose
 from app.maps.faithfulness import Numbers, seeded
 from app.maps.measurement import Measurement
@@ -28,6 +29,7 @@ from export.judge.masks import Masks, Patches
 from export.messages import warn
 from model.progress import track
 
+AT_ONCE = 2  # images
 WAYS = {  # how a map is made, by its title; None: by chance
     "class token (last layer)": Choice(method="class_token"),
     "class token (mean of layers)": Choice(method="class_token", layer="mean"),
@@ -56,16 +58,27 @@ def judged(bundle: Path, images: Mapping[Path, Path], masks: Path | None) -> lis
 
     Raises CannotStart, NoClasses for a model without a head, and ValueError for a mask that is not of its image.
     """
-    found = []
-    with _opened(bundle, masks) as judge, asyncio.Runner() as runner:
-        for name, file in track(images.items(), "judging maps", of=len(images)):
+    with _opened(bundle, masks) as judge:
+        return asyncio.run(_judged(judge, images))
+
+
+async def _judged(judge: "_Judge", images: Mapping[Path, Path]) -> list[JudgedImage]:
+    """Two at once: while the covered images of one are prepared, the model has those of the other."""
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def one(name: Path, file: Path) -> JudgedImage | None:
+        async with places:
             try:
-                found.append(runner.run(judge.judged(file, name)))
+                return await judge.judged(file, name)
             except (UnsupportedType, UnusableImage, InferenceFailed) as error:
                 warn(f"{file} is skipped: {error.detail}")
             except OSError as error:
                 warn(f"{file} is skipped: {error.strerror or error}")
-    return found
+        return None
+
+    tasks = [asyncio.create_task(one(name, file)) for name, file in images.items()]
+    found = [await task for task in track(tasks, "judging maps", of=len(tasks))]
+    return [image for image in found if image]
 
 
 @contextmanager
@@ -76,7 +89,8 @@ def _opened(bundle: Path, masks: Path | None) -> Iterator["_Judge"]:
         if not manifest.labels:
             raise NoClasses
         with ThreadPoolExecutor(1) as pool:
-            occlusion = Occlusion(
+            occlusion = partial(
+                Occlusion,
                 patch=manifest.tokens.patch,
                 batcher=backend.batcher,
                 model=backend.model(),
@@ -92,7 +106,7 @@ def _opened(bundle: Path, masks: Path | None) -> Iterator["_Judge"]:
 @dataclass(frozen=True, kw_only=True)
 class _Judge:
     backend: Backend
-    occlusion: Occlusion
+    occlusion: Callable[[], Occlusion]  # of one image: each has a batch in the queue
     scoring: Scoring
     masks: Masks | None
 
@@ -102,12 +116,14 @@ class _Judge:
         on_object = self.masks.on_object(name, image.size) if self.masks else None
         explained = Maps.of(await self.backend.batcher.run("explain", image.pixels))
         index, score = self.scoring.best(explained.logits)
+        occlusion = self.occlusion()
 
         async def scores(covered: Patches, fill: Fill) -> Numbers:
             read = partial(self._score, index)
-            return np.array(await self.occlusion.run(image.pixels, covered, read, fills=[fill] * len(covered)))
+            return np.array(await occlusion.run(image.pixels, covered, read, fills=[fill] * len(covered)))
 
-        maps = {title: await self._map(choice, explained, image, index) for title, choice in WAYS.items()}
+        measurement = Measurement(occlusion=occlusion, manifest=manifest, scoring=self.scoring)
+        maps = {title: await self._map(choice, explained, image, index, measurement) for title, choice in WAYS.items()}
         return JudgedImage(
             file=file,
             label=manifest.labels[index],
@@ -118,14 +134,20 @@ class _Judge:
             on_object=on_object,
         )
 
-    def _score(self, index: int, logits: Logits) -> float:
-        return float(self.scoring.scores(logits)[index])
+    def _score(self, index: int, answer: Outputs) -> float:
+        return float(self.scoring.scores(answer["logits"])[index])
 
-    async def _map(self, choice: Choice | None, explained: Maps, image: PreprocessedImage, index: int) -> Values:
+    async def _map(
+        self,
+        choice: Choice | None,
+        explained: Maps,
+        image: PreprocessedImage,
+        index: int,
+        measurement: Measurement,
+    ) -> Values:
         manifest = self.backend.bundle.manifest
         if choice is None:
             return seeded(image.pixels.tobytes()).random(manifest.tokens.grid, dtype=np.float32)
         if choice.method == "measured":
-            measurement = Measurement(occlusion=self.occlusion, manifest=manifest, scoring=self.scoring)
             return (await measurement.map(image.pixels, choice, index)).values
         return choose(explained, manifest, choice).values

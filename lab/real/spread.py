@@ -17,17 +17,17 @@ from app.images.preprocess import preprocess
 from app.inference.engine import Engine
 from app.inference.scoring import Scoring
 from app.maps.measured import Masks, Measured, log_odds, measure
-from app.maps.occlusion import Fill, filled, occluded
+from app.maps.occlusion import Fill
 from app.maps.record import Maps
 from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.record import Rows
 from lab.real.data import Data
 from lab.real.pasted import NETWORK_SIDE, pasted, write
+from lab.real.under_masks import under_masks
 
 TRUE_PASSES = 1024
 IMAGES = 12  # of those that the probe has not learned
 TRIED_PASSES = (16, 64, 256)
-BATCH = 8
 Values = npt.NDArray[np.floating]
 
 
@@ -37,14 +37,7 @@ class Network(NamedTuple):
 
     def covered(self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fills: Sequence[Fill]) -> Values:
         """Logits (n, classes) of an image under each row of `covered` (n, patches)."""
-        patch = self.manifest.tokens.patch
-        under = {fill: filled(pixels, fill, patch=patch) for fill in set(fills)}
-        runs = []
-        for start in range(0, len(covered), BATCH):
-            part = slice(start, start + BATCH)
-            images = occluded(pixels, np.stack([under[fill] for fill in fills[part]]), covered[part], patch=patch)
-            runs.append(self.engine.run("classify", images)["logits"])
-        return np.concatenate(runs)
+        return under_masks(self.engine, self.manifest, pixels, covered, fills)["logits"]
 
     def measured(self, pixels: npt.NDArray[np.uint8], label: int, *passes: int) -> list[Measured]:
         """The maps of so many passes each."""

@@ -6,7 +6,7 @@ The images that are compared with are stamps on white; the mean is that of all i
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,10 @@ from tqdm import tqdm
 
 from app.bundle import TOKENS, Manifest, load_bundle
 from app.inference.engine import Asked, Engine, Outputs, Pixels
+from app.inference.unit import unit
+from app.maps import measured
 from app.maps.faithfulness import ranked
+from app.maps.measured import PASSES, Masks
 from export.bundle import write_bundle
 from export.judge.masks import Patches, patches_on
 from export.judge.table import HOTTEST
@@ -23,6 +26,7 @@ from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.record import Row, Rows
 from lab.real.data import Data
 from lab.real.pasted import cut_out, ground, paste, photographs, somewhere
+from lab.real.under_masks import under_masks
 from model.checkpoints import load_checkpoint
 
 PICTURES = 40
@@ -46,14 +50,25 @@ class Picture(NamedTuple):
 class Network(NamedTuple):
     engine: Engine
     manifest: Manifest
+    masks: Masks
+
+    @classmethod
+    def of(cls, bundle: Path) -> Self:
+        manifest = load_bundle(bundle).manifest
+        return cls(open_engine(bundle), manifest, Masks.of(manifest.tokens.grid, PASSES))
 
     def embedding(self, shown: Shown) -> Values:
         """Of length 1."""
-        return _unit(self.engine.run("classify", [shown.pixels])["embedding"][0])
+        return unit(self.engine.run("classify", [shown.pixels])["embedding"][0])
+
+    def embeddings(self, shown: Shown) -> Values:
+        """(PASSES, features), each of length 1: of the image under each mask."""
+        outputs = under_masks(self.engine, self.manifest, shown.pixels, self.masks.covered, self.masks.fills)
+        return unit(outputs["embedding"])
 
     def patches(self, shown: Shown) -> Values:
         """Their tokens (patches, features), each of length 1."""
-        return _unit(self.engine.run("tokens", [shown.pixels])[TOKENS][0, len(self.manifest.tokens.prefix) :])
+        return unit(self.engine.run("tokens", [shown.pixels])[TOKENS][0, len(self.manifest.tokens.prefix) :])
 
     def explained(self, shown: Shown, direction: Values) -> Outputs:
         asked = Asked((), direction.astype(np.float32)[np.newaxis])
@@ -67,7 +82,7 @@ def measure(data: Data) -> Rows:
         with tempfile.TemporaryDirectory() as place:
             bundle = Path(place, "bundle")
             write_bundle(checkpoint, bundle, replace=False)
-            shares = _shares(data, Network(open_engine(bundle), load_bundle(bundle).manifest), side)
+            shares = _shares(data, Network.of(bundle), side)
         for (title, name), of_pictures in shares.items():
             right, other = np.mean(of_pictures, axis=0)
             found.setdefault(title, {"map": title})[f"{name}, {side} pixels"] = f"{right:.2f} / {other:.2f}"
@@ -78,15 +93,20 @@ def _shares(data: Data, network: Network, side: int) -> dict[tuple[str, str], li
     """Of the hottest patches on each of the two stamps, by map and what the image is compared with."""
     made = [*pictures(data, network.manifest, side)]
     embeddings = [[*map(network.embedding, (picture.image, *picture.likes, picture.other))] for picture in made]
-    mean = _unit(np.mean(np.concatenate(embeddings), axis=0))
+    mean = unit(np.mean(np.concatenate(embeddings), axis=0))
     shares: dict[tuple[str, str], list[list[float]]] = {}
     for picture, (_, *of_likes, of_other) in zip(tqdm(made, desc=f"{side} pixels"), embeddings, strict=True):
+        masked = network.embeddings(picture.image)
         less = {
             "the mean": network.explained(picture.image, mean)["evidence"][0],
             "the other stamp": network.explained(picture.image, of_other)["evidence"][0],
         }
         for name, like, of_like in zip(LIKE, picture.likes, of_likes, strict=True):
-            for title, values in _maps(network, picture.image, like, of_like, less).items():
+            found = _maps(network, picture.image, like, of_like, less)
+            for name_of_less, vector in (("the mean", mean), ("the other stamp", of_other)):
+                of_masks = measured.measure(masked @ (of_like - vector), network.masks)
+                found[f"measured against {name_of_less}"] = of_masks.values.ravel()
+            for title, values in found.items():
                 hottest = ranked(values)[:HOTTEST]
                 shares.setdefault((title, name), []).append([on[hottest].mean() for on in picture.image.on])
     return shares
@@ -109,10 +129,6 @@ def _maps(network: Network, image: Shown, like: Shown, of_like: Values, less: di
     found["cosine of patches with the other embedding"] = patches @ of_like
     found["cosine with the nearest patch of the other object"] = (patches @ network.patches(like)[like.on[0]].T).max(1)
     return found
-
-
-def _unit(vectors: Values) -> Values:
-    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
 
 
 def pictures(data: Data, manifest: Manifest, side: int) -> Iterator[Picture]:

@@ -77,6 +77,16 @@ def test_images_in_the_request_get_the_map_of_kept_ones(served, kept):
     assert "id" not in found
 
 
+def test_what_makes_two_images_alike_is_measured_too(served, kept):
+    (one, _), (other, _), (third, _) = kept
+    path = f"/attention/{one}?method=measured&passes=16&like={other}&against={third}"
+    found = served.get(path, headers=JSON).json()
+    assert (found["like"], found["against"], found["passes"]) == (other, third, 16)
+    files = [(name, jpeg(seed)) for seed, name in enumerate(("image", "like", "against"))]
+    again = served.post("/attention?method=measured&passes=16", files=files, headers=JSON).json()
+    assert again["values"] == pytest.approx(found["values"], abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("query", "status"),
     [

@@ -112,8 +112,11 @@ async def attention(
     async def render(kind: Format) -> Callable[[], bytes]:
         if beside:
             direction = await direction_to(choice, beside, services, request)
-            (asked,) = asked_for(direction, manifest)
-            shown = similarity(await services.explained(id, kept, asked, request), manifest, choice, direction)
+            if choice.method == "measured":
+                shown = await services.measured(kept.image, choice, direction, request, id=id)
+            else:
+                (asked,) = asked_for(direction, manifest)
+                shown = similarity(await services.explained(id, kept, asked, request), manifest, choice, direction)
         elif of_phrase:
             maps = await services.maps(id, kept, request)
             explain = partial(services.explained, id, kept, request=request)
@@ -166,8 +169,8 @@ async def attention_of_body(request: Request) -> Response:
         embedding = outcome.maps.embedding
         shown, compare = await evidence_for(parameters, parameters, services, request, embedding, explain_again)
     elif outcome.maps is None:
-        top = int(outcome.logits.argmax())
-        shown = await services.measured(outcome.image, parameters, top, request)
+        followed = direction if len(images) > 1 else int(outcome.logits.argmax())
+        shown = await services.measured(outcome.image, parameters, followed, request)
     elif len(images) > 1:
         shown = similarity(outcome.maps, manifest, parameters, direction)
     else:
@@ -187,7 +190,7 @@ def _of_images(parameters: MapParameters, images: Sequence[Upload]) -> MapParame
     if parameters.like is not None or (len(images) > 1 and parameters.against not in (None, MEAN, NOTHING)):
         raise InvalidParameter("like and against name kept images: send the images themselves, in this order.")
     if len(images) > 1 and not parameters.of_label:
-        raise InvalidParameter("A second image is for method=evidence and method=positive_evidence.")
+        raise InvalidParameter("A second image is for method=evidence, positive_evidence and measured.")
     third = {"against": "the third image"} if len(images) > 2 else {}
     return parameters.model_copy(update={"like": "the second image", **third} if len(images) > 1 else {})
 

@@ -32,6 +32,7 @@ from app.classifier import Processed
 from app.errors import MalformedRequest
 from app.http.problems import problems
 from app.inference.tokens import Which, array_for
+from app.inference.unit import unit
 
 
 class EmbedParameters(Familiar):
@@ -149,5 +150,4 @@ async def _of_texts(parameters: EmbedParameters, services: Services, request: Re
 def embedding_of(image: Processed, *, normalize: bool) -> npt.NDArray[np.float32]:
     """(features,)."""
     embedding = image.embedding.astype(np.float32)
-    length = float(np.linalg.norm(embedding))
-    return np.asarray(embedding / length) if normalize and length > 0 else embedding
+    return unit(embedding) if normalize else embedding
