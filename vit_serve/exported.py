@@ -26,10 +26,7 @@ def bundle_of(model: str) -> Path:
     """
     if (Path(model) / MANIFEST).is_file():
         return Path(model)
-    if model.startswith(HUB):
-        address, state, name = model, [], Path(model.removeprefix(HUB)).name.partition("@")[0]
-    else:
-        address, state, name = _file(Path(model))
+    address, state, name = _checkpoint(model)
     states = _cache() / _digest(address)
     place = states / _digest(VERSION, *state) / (name or "model")
     if not (place / MANIFEST).is_file():
@@ -56,8 +53,11 @@ def _export(model: str, place: Path) -> None:
         sys.exit(status)
 
 
-def _file(path: Path) -> tuple[str, list[str], str]:
-    """Where a checkpoint lies, the files there with their sizes and times, and its name."""
+def _checkpoint(model: str) -> tuple[str, list[str], str]:
+    """Where it lies, on this machine its files with their sizes and times, and its name."""
+    if model.startswith(HUB):
+        return model, [], Path(model.removeprefix(HUB)).name.partition("@")[0]
+    path = Path(model)
     try:
         weights_files(path)
         files = sorted(path.iterdir()) if path.is_dir() else [path]
