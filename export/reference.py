@@ -5,6 +5,7 @@ whole, and evidence comes from torch's autograd instead of closed forms.
 In shapes: B batch, K classes, L layers, T tokens, N patches, H heads, D width.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,8 @@ from model.mlp import OF_VECTORS
 from model.norm import UnitNorm
 from model.unlike import features
 from model.vit import VisionTransformer
+
+MATRICES = 2**27  # numbers of all attention of images at once, of which several copies are in memory
 
 
 class _Layer(NamedTuple):
@@ -41,6 +44,24 @@ def reference(
 
     They have the precision of the model. Without a head there are no classes, and nothing that depends on them.
     """
+    config = checkpoint.config
+    tokens = len(config.prefix) + math.prod(config.grid)
+    at_once = max(1, MATRICES // (config.depth * config.heads * tokens**2))
+    parts = []
+    for first in range(0, len(pixels), at_once):
+        of_part = slice(first, first + at_once)
+        asked = None if classes is None else classes[of_part]
+        given = None if directions is None else directions[of_part]
+        parts.append(_of_images(checkpoint, pixels[of_part], asked, given))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def _of_images(
+    checkpoint: Checkpoint,
+    pixels: npt.NDArray[np.uint8],
+    classes: npt.NDArray[np.int64] | None,
+    directions: npt.NDArray[np.floating] | None,
+) -> Outputs:
     model = checkpoint.model
     images = normalised(pixels, checkpoint)
     dtype = images.dtype

@@ -60,7 +60,7 @@ def errors_table() -> str:
 def alerts_table() -> str:
     groups = yaml.safe_load(Path("docker/kubernetes/monitoring/alerts.yaml").read_text())["spec"]["groups"]
     return table([
-        {"alert": rule["alert"], "for": rule.get("for", "at once"), "because": " ".join(rule["annotations"].values())}
+        {"alert": rule["alert"], "for": rule.get("for", "at once"), "because": rule["annotations"]["summary"]}
         for group in groups for rule in group["rules"] if "alert" in rule
     ])  # fmt: skip
 

@@ -18,7 +18,11 @@ from app.inference.unit import unit
 
 LayerField = Annotated[
     int | None,
-    Field(ge=1, description="Tokens after so many blocks, without the norm; of the bundle's `--layers`"),
+    Field(
+        ge=1,
+        description="Tokens after so many blocks, without the norm; of the bundle's `--layers`. It counts from 1, and "
+        "`layer` of a map from 0",
+    ),
 ]
 DtypeField = Annotated[Literal["float32", "float16"], Field(description="Of the numbers in an array")]
 

@@ -43,8 +43,8 @@ class Choice(BaseModel):
     layer: Annotated[
         str | None,
         Field(
-            description="Layer index (negative counts from the end) or `mean`; for evidence also `sum`. "
-            "Default: the last layer; for evidence, `sum`. No effect on rollout and measured"
+            description="Layer index from 0 (negative counts from the end; `layer` of tokens counts from 1) or `mean`; "
+            "for evidence also `sum`. Default: the last layer; for evidence, `sum`. No effect on rollout and measured"
         ),
     ] = None
     head: Annotated[str, Field(description="Head index, `mean`, `max` or `min`. Only class_token has single heads")] = (

@@ -5,16 +5,14 @@ from collections.abc import Callable
 
 from lab.benchmarks.leaders import AMX
 from lab.benchmarks.record import number, read_record, record_paths, rows_of
-from lab.gpu.tables import served
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
 EVIDENCE, ROLLOUT, MASS = "evidence of the predicted label", "rollout", "mass on the shape, %"
-BEHIND, FOUND, WHERE = "behind the first", "mean, %", "where the answer depends on it, %"
+BEHIND, FOUND = "behind the first", "mean, %"
 PHOTOGRAPHS = ("real-judge", "40 photographs", BEHIND, 2)
-CORRELATION, REQUESTS = "correlation of both", "requests behind a percentile"
-READY, START = "resident when ready, MiB", "second start, s"
+REQUESTS = "requests behind a percentile"
+READY = "resident when ready, MiB"
 PROBE, NEIGHBOURS = "labels of a probe, % right", "same nearest image, %"
-MANY = 100_000_000  # images
 
 
 def fill(text: str) -> str:
@@ -33,19 +31,8 @@ def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Ca
     return lambda: f"{number(cell(record, row, column, **others)):.{digits}f}"
 
 
-def of_int8() -> float:
-    """Images per second of ViT-S/16 in int8 on two cores."""
-    return number(cell(AMX, "vit-serve", "images/s (quartiles)", graph="vit-serve, int8"))
-
-
-def of_a_gpu() -> float:
-    """Images per second of ViT-B/16 on an H200, with as many replicas as serve the most."""
-    return max(number(row["images/s"]) for row in served() if row["answer"] == "labels")
-
-
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
-    "seconds until ViT-B/16 is ready": of("memory", "ViT-B/16, fp32", START, 1),
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "measured over positive evidence": of(*PHOTOGRAPHS, map="positive evidence"),
@@ -54,13 +41,10 @@ FIGURES: dict[str, Callable[[], str]] = {
     "measured over the last layer": of(*PHOTOGRAPHS, map="class token (last layer)"),
     "measured behind the first on shapes": of("real-judge", "40 shapes", BEHIND, 2, map="measured"),
     "defects found against nominal": of("real-defects", "evidence against", FOUND, 1),
-    "defects found by the class token": of("real-defects", "class token (mean", FOUND, 1),
     "defects found by evidence": of("real-defects", "evidence", FOUND, 1),
     "defects found by one layer": of("real-defects", "evidence against nominal, last", FOUND, 1),
-    "defects found by one layer where they matter": of("real-defects", "evidence against nominal, last", WHERE, 1),
     "answers that depend on the defect": of("real-defects", "the answer depends", FOUND, 1),
     "random sets with the effect of evidence": of("what_if", EVIDENCE, "random sets with as much effect, %", 1),
-    "correlation of evidence": of("what_if", EVIDENCE, CORRELATION, 2),
     "a probe in int8": of("real-precision", "int8, ranges from photographs", PROBE, 1),
     "a probe in fp32": of("real-precision", "fp32", PROBE, 1),
     "neighbours in int8": of("real-precision", "int8, ranges from photographs", NEIGHBOURS, 1),
@@ -68,8 +52,4 @@ FIGURES: dict[str, Callable[[], str]] = {
     "textiles at 224": of("real-textiles", "224 of 256", "right, %", 1),
     "textiles at 336": of("real-textiles", "336 of 384", "right, %", 1),
     "textiles that are squashed": of("real-textiles", "224, nothing", "right, %", 1),
-    "images/s of ViT-S/16 in int8": lambda: f"{of_int8():.1f}",
-    "hours of two cores": lambda: f"{MANY / of_int8() / 3600:.0f}",
-    "images/s of an H200": lambda: f"{of_a_gpu():.0f}",
-    "hours of an H200": lambda: f"{MANY / of_a_gpu() / 3600:.0f}",
 }

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from lab.benchmarks.record import Row, Rows, number, rows_of
 
 OURS = "vit-serve"
-AMX, AVX2 = "servers_amx_int8", "servers_avx2"  # records of the comparison, by processor
+AMX, VNNI, AVX2 = "servers_amx_int8", "servers_avx512_vnni", "servers_avx2"  # records of the comparison, by processor
 PRECISIONS = ("fp32", "bf16", "int8")
 RATE, COMMON = "images/s (quartiles)", "p50 / p99 at 10 requests/s, ms"
 COLUMNS: dict[str, Callable[[Row], float]] = {  # less is better

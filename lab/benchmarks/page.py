@@ -4,7 +4,7 @@ import re
 from statistics import fmean
 
 from lab.benchmarks.figures import fill
-from lab.benchmarks.leaders import AMX, AVX2, COMMON, RATE, ahead, fastest
+from lab.benchmarks.leaders import AMX, AVX2, COMMON, RATE, VNNI, ahead, fastest
 from lab.benchmarks.record import ROOT, Record, Rows, number, read_record, record_paths, rows_of
 from lab.benchmarks.rounds import table
 from lab.benchmarks.sizing import sizing
@@ -42,9 +42,9 @@ def measured(record: Record) -> str:
 
 
 def judged(images: str) -> Rows:
-    """What `export judge` says of one set of images."""
+    """What `export judge` says of one set of images. The two areas of each fill are in the record alone."""
     rows = [row for row in rows_of("real-judge") if str(row["images"]).endswith(images)]
-    return [{name: row[name] for name in row if name != "images"} for row in rows]
+    return [{name: row[name] for name in row if name != "images" and "/" not in name} for row in rows]
 
 
 def what_to_expect() -> Rows:
@@ -91,6 +91,7 @@ def blocks() -> dict[str, str]:
         "cost": of_record("cost", *COST),
         "memory": of_record("memory", *MEMORY),
         "where others are ahead": ahead(AMX),
+        "where others are ahead with VNNI": ahead(VNNI),
         "where others are ahead with AVX2": ahead(AVX2),
         "sizing": table(sizing()),
         **{f"judged {images}": dated("real-judge", judged(images)) for images in ("shapes", "photographs", "textiles")},

@@ -3,13 +3,13 @@
 import math
 from collections.abc import Iterator
 
-from lab.benchmarks.leaders import AMX, AVX2, PRECISIONS, RATE, precision_of
+from lab.benchmarks.leaders import AMX, AVX2, PRECISIONS, RATE, VNNI, precision_of
 from lab.benchmarks.record import Row, Rows, number, read_record, record_paths, rows_of
 from lab.gpu.tables import rates
 
 LOAD = 0.8  # of what a replica answers at most: there percentiles were measured
 OFFERED = (10, 100, 1000)  # images/s
-SERVERS = {AMX: ("AMX", PRECISIONS), AVX2: ("AVX2 alone", ("fp32",))}
+SERVERS = {AMX: ("AMX", PRECISIONS), VNNI: ("AVX-512 VNNI", ("fp32", "int8")), AVX2: ("AVX2 alone", ("fp32",))}
 LATENCY = "p50 / p99 at 80% of its own capacity, ms"
 ON_GPU = 4  # replicas that share it
 CORES_BESIDE_GPU = 4  # of each replica

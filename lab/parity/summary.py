@@ -9,26 +9,27 @@ from lab.benchmarks.rounds import table
 from lab.parity.comparison import Pipeline
 from lab.parity.record import PIPELINES, Section
 
-PAGES = {"parity": Path("docs/checkpoints.md"), "pipelines": Path("lab/parity/README.md")}
+NETWORKS, DETAILS = Path("docs/checkpoints.md"), Path("lab/parity/README.md")
+PAGES = {"parity": NETWORKS, "refused": DETAILS, "pipelines": DETAILS}
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 
 
 def blocks(sections: Mapping[str, Section]) -> dict[str, str]:
-    """Markdown by the name of its block: a table of networks and one of pipelines, each with its exceptions."""
+    """Markdown by the name of its block: a table of networks, those that are refused, and pipelines with those that
+    differ.
+    """
     libraries = [section for peer, section in sections.items() if peer != PIPELINES]
     refused = [row for section in libraries for row in section.rows if row.refused]
     reasons = ((row.refused.removeprefix("has "), f"`{row.name}`") for row in refused)
     compared = sections[PIPELINES].rows
     differ = ((row.reason, differing(row)) for row in compared if row.reason)
-    parts = {
-        "parity": (networks(libraries), exceptions("Networks that are refused:", reasons)),
-        "pipelines": (
-            pipelines(compared),
-            exceptions("Pipelines that differ, with the largest difference in 8-bit steps:", differ),
-        ),
+    apart = exceptions("Pipelines that differ, with the largest difference in 8-bit steps:", differ)
+    return {
+        "parity": networks(libraries),
+        "refused": exceptions("Networks that are refused:", reasons),
+        "pipelines": "\n\n".join(filter(None, (pipelines(compared), apart))),
     }
-    return {name: "\n\n".join(filter(None, block)) for name, block in parts.items()}
 
 
 def networks(libraries: Iterable[Section]) -> str:

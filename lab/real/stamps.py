@@ -31,6 +31,7 @@ from model.checkpoints import load_checkpoint
 
 PICTURES = 40
 SIDES = (224, 336)
+MEASURED = 224  # the side at which maps are measured too, which takes as many runs as all others together
 STAMP, ON_WHITE = 96 / 224, 0.75  # the longer side of a stamp, in sides of the image
 LIKE = ("the same stamp", "another of its kind")
 Values = npt.NDArray[np.floating]
@@ -86,7 +87,8 @@ def measure(data: Data) -> Rows:
         for (title, name), of_pictures in shares.items():
             right, other = np.mean(of_pictures, axis=0)
             found.setdefault(title, {"map": title})[f"{name}, {side} pixels"] = f"{right:.2f} / {other:.2f}"
-    return [*found.values()]
+    first, *_ = found.values()
+    return [{title: row.get(title, "") for title in first} for row in found.values()]
 
 
 def _shares(data: Data, network: Network, side: int) -> dict[tuple[str, str], list[list[float]]]:
@@ -96,16 +98,17 @@ def _shares(data: Data, network: Network, side: int) -> dict[tuple[str, str], li
     mean = unit(np.mean(np.concatenate(embeddings), axis=0))
     shares: dict[tuple[str, str], list[list[float]]] = {}
     for picture, (_, *of_likes, of_other) in zip(tqdm(made, desc=f"{side} pixels"), embeddings, strict=True):
-        masked = network.embeddings(picture.image)
+        masked = network.embeddings(picture.image) if side == MEASURED else np.zeros(0)
         less = {
             "the mean": network.explained(picture.image, mean)["evidence"][0],
             "the other stamp": network.explained(picture.image, of_other)["evidence"][0],
         }
         for name, like, of_like in zip(LIKE, picture.likes, of_likes, strict=True):
             found = _maps(network, picture.image, like, of_like, less)
-            for name_of_less, vector in (("the mean", mean), ("the other stamp", of_other)):
-                of_masks = measured.measure(masked @ (of_like - vector), network.masks)
-                found[f"measured against {name_of_less}"] = of_masks.values.ravel()
+            if len(masked):
+                for title, vector in (("the mean", mean), ("the other stamp", of_other)):
+                    of_masks = measured.measure(masked @ (of_like - vector), network.masks)
+                    found[f"measured against {title}"] = of_masks.values.ravel()
             for title, values in found.items():
                 hottest = ranked(values)[:HOTTEST]
                 shares.setdefault((title, name), []).append([on[hottest].mean() for on in picture.image.on])

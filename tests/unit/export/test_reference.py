@@ -89,3 +89,12 @@ def test_the_last_layer_of_the_lens_is_the_answer():
     numbers = reference(checkpoint, noise(checkpoint), CLASSES)
     scores = torch.from_numpy(numbers["logits"]).softmax(-1).numpy()
     assert numbers["lens"][:, -1] == pytest.approx(np.take_along_axis(scores, CLASSES, 1), abs=1e-6)
+
+
+def test_images_that_fill_the_memory_are_computed_one_after_another(monkeypatch):
+    checkpoint = in_float64(toy_checkpoint())
+    pixels = noise(checkpoint)
+    whole = reference(checkpoint, pixels, CLASSES)
+    monkeypatch.setattr("export.reference.MATRICES", 1)
+    for name, numbers in reference(checkpoint, pixels, CLASSES).items():
+        assert numbers == pytest.approx(whole[name], abs=1e-12), name
