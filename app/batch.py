@@ -1,7 +1,7 @@
 """The numbers of the service without its web framework: for Ray Data, Daft, Spark, or a loop over files.
 
     classify = BatchClassifier("bundles/birds")
-    rows = classify([path.read_bytes() for path in paths])
+    rows = classify(Path("photos").glob("*.jpg"))
 
 The same processes decode, the same engine runs, and the known answer is checked. One of these uses all cores that its
 process may use.
@@ -20,6 +20,7 @@ import numpy.typing as npt
 
 from app.backend import Backend
 from app.errors import InferenceFailed, InvalidParameter, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
+from app.images.source import Source, file_of
 from app.images.upload import Upload
 from app.inference.engine import MOST_LIKELY_CLASS, NO_DIRECTIONS, Asked, Outputs
 from app.inference.phrases import NO_TOWER, PROMPT, Among, prompted
@@ -46,14 +47,14 @@ class BatchFailed(RuntimeError):
 
 
 class BatchClassifier:
-    """Lists of image files in, lists of dicts out. Any thread may call it; several calls share batches.
+    """Lists of images in, lists of dicts out. Any thread may call it; several calls share batches.
 
     The `VIT_*` variables set the device, the limits and the rest, as for the service.
     """
 
     def __init__(
         self,
-        bundle: str | Path,
+        bundle: str | Path | None = None,
         *,
         top_k: int = TOP_K,
         evidence: str | bool | None = None,
@@ -62,21 +63,21 @@ class BatchClassifier:
         vectors: npt.ArrayLike | None = None,
         tokens: Which | None = None,
         layer: int | None = None,
-        labels: Sequence[str] = (),
+        labels: str | Sequence[str] = (),
         prompt: str = PROMPT,
     ) -> None:
-        """`evidence` adds the evidence map of a label, by its name or index, or with True of each image's top label.
-        `measured` adds the measured map in the same way, from so many `passes` of the model over each image.
-        `vectors` (n, features) adds evidence for the inner product of the embedding with each, such as the unit
-        embedding of another image. `tokens` adds those of the patches, or all, after the final norm or after block
-        `layer`, from 1. Predictions are among `labels`, where they are given: the text tower of the bundle reads them
-        in the `prompt`.
+        """The `bundle` is by default that of VIT_BUNDLE, or the demo. `evidence` adds the evidence map of a label, by
+        its name or index, or with True of each image's top label. `measured` adds the measured map in the same way,
+        from so many `passes` of the model over each image. `vectors` (n, features) adds evidence for the inner product
+        of the embedding with each, such as the unit embedding of another image. `tokens` adds those of the patches, or
+        all, after the final norm or after block `layer`, from 1. Predictions are among `labels`, a list or one text
+        with commas between, where they are given: the text tower of the bundle reads them in the `prompt`.
 
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
         for maps, tokens and texts that this model does not have, ValueError for vectors of another length, and for
         other `passes` than GET /attention takes.
         """
-        settings = Settings(bundle=Path(bundle))
+        settings = Settings(bundle=Path(bundle)) if bundle else Settings()
         self._top_k = top_k
         self._least_familiarity = settings.least_familiarity if settings.unfamiliar == "refuse" else 0.0
         self._backend = Backend(settings=settings)
@@ -84,7 +85,8 @@ class BatchClassifier:
             model = self._backend.model()
             manifest = self._manifest = self._backend.bundle.manifest
             self._scoring = Scoring.of(manifest)
-            self._among = self._read(tuple(labels), prompt) if labels else None
+            texts = labels.split(",") if isinstance(labels, str) else labels
+            self._among = self._read(tuple(text.strip() for text in texts), prompt) if labels else None
             self._which = tokens
             self._array = array_for(manifest, layer) if tokens else None
             self._vectors = NO_DIRECTIONS if vectors is None else np.array(vectors, np.float32)
@@ -120,8 +122,9 @@ class BatchClassifier:
         self._process = os.getpid()
         self._watches = self._wait_for(self._watch())
 
-    def __call__(self, images: Iterable[bytes | None]) -> list[dict[str, Any]]:
-        """A dict for each image, in order, all with the same keys. None stands for an image that is missing:
+    def __call__(self, images: Iterable[Source | None]) -> list[dict[str, Any]]:
+        """A dict for each image, in order, all with the same keys. Images are the bytes of files, paths, PIL images or
+        uint8 arrays (rows, columns, channels), and None stands for one that is missing:
 
         - `predictions`: at most `top_k` dicts of label, index and score, the most likely first, as in an answer of
           POST /classify; None without labels, and for an image that cannot be used
@@ -133,13 +136,10 @@ class BatchClassifier:
         - `tokens`, if they were asked for: float32 (rows, columns, features) of the patches, or (tokens, features)
         - `measured`, if it was asked for: the same with `spread`, the standard error of each value, for the receipt
 
-        Raises BatchFailed when the fault is none of an image's, and TypeError for what is neither bytes nor None.
+        Raises BatchFailed when the fault is none of an image's, OSError for a file that cannot be read, and TypeError
+        for what is no image.
         """
-        given = list(images)
-        for place, image in enumerate(given):
-            if not isinstance(image, bytes | bytearray | memoryview | None):
-                raise TypeError(f"image {place} is of type {type(image).__name__}: give the bytes of its file")
-        return self._wait_for(self._rows(given))
+        return self._wait_for(self._rows([None if image is None else file_of(image) for image in images]))
 
     def close(self) -> None:
         """End its threads and processes, when no call is under way."""

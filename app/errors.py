@@ -137,7 +137,8 @@ class UnfamiliarImage(ServiceError):
 
 
 class InvalidParameter(ServiceError):
-    status, kind, title = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-parameter", "A parameter is unknown or out of range"
+    status, kind = HTTPStatus.UNPROCESSABLE_ENTITY, "invalid-parameter"
+    title = "A parameter is unknown, out of range, or not for this model"
 
 
 class HeaderTooLarge(ServiceError):

@@ -213,7 +213,7 @@ def _telemetry(settings: Settings) -> TelemetryConfig:
         log.warning("no traces are sent: OTLP is %s alone here, and %s asks for %s", HTTP, OTLP_PROTOCOLS[-1], protocol)
     exports = find_spec("opentelemetry.sdk") is not None
     if not exports and (endpoint := next(filter(os.environ.get, OTLP_ENDPOINTS), None)):
-        log.warning("no traces are sent: %s needs the extra otel (pip install 'vit-serve[otel]')", endpoint)
+        log.warning("no traces are sent: %s needs the extra otel", endpoint)
     return {
         "auto_configure": protocol == HTTP and exports,  # if OTEL_EXPORTER_OTLP_ENDPOINT is set
         "tracing": True,

@@ -14,6 +14,7 @@ from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import Limits, opened
 from app.images.preprocess import ImageSpec, preprocess
+from app.images.source import read_file
 from app.inference.engine import Pixels
 from app.machine import allowed_cores
 from app.settings import Settings
@@ -24,7 +25,7 @@ from export.masks import about_masks
 from export.messages import warn
 from export.parts import folders_in, parts_of
 from export.place import check_folder
-from export.walk import SUFFIXES, read_file, walk
+from export.walk import SUFFIXES, walk
 from model.checkpoints.checkpoint import Checkpoint, first_few
 from model.progress import track
 

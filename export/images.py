@@ -5,6 +5,7 @@ A person's own images are in export/folder.py.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -52,13 +53,16 @@ def drawn_images(spec: ImageSpec, *, labels: tuple[str, ...]) -> Images:
 
 def reference_images(count: int) -> Iterator[Image.Image]:
     """`count` RGB images, every third of them noise; the same ones each time."""
-    for index in range(count):
-        rng = np.random.default_rng([SEED, index])
-        width, height = (int(side) for side in rng.integers(40, LONGEST_SIDE, 2))
-        if index % 3 == 2:
-            yield Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
-        else:
-            yield Image.fromarray(draw(rng, size=(width, height)).pixels)
+    return map(_reference_image, range(count))
+
+
+@cache  # an export needs the first ones several times; one takes 10 ms to draw
+def _reference_image(index: int) -> Image.Image:
+    rng = np.random.default_rng([SEED, index])
+    width, height = (int(side) for side in rng.integers(40, LONGEST_SIDE, 2))
+    if index % 3 == 2:
+        return Image.fromarray(rng.integers(0, 256, (height, width, 3), dtype=np.uint8))
+    return Image.fromarray(draw(rng, size=(width, height)).pixels)
 
 
 def reference_pixels(spec: ImageSpec, count: int) -> npt.NDArray[np.uint8]:

@@ -1,22 +1,24 @@
 """The command `vit-serve`, or `python -m vit_serve`: each of its words is a command of its own."""
 
 import sys
-from importlib.util import find_spec
+
+from vit_serve.extra import check_export, installing
 
 USAGE = """\
 usage: vit-serve COMMAND ...
 
-  serve [MODEL] [--port N ...]  serve the demo, a bundle, or a checkpoint, which is exported once: a file, a folder,
-                                or hf://org/name
+  serve [MODEL] [--port N ...]  serve the demo, a bundle, or a checkpoint: a file, a folder, or hf://org/name, which is
+                                exported once, into ~/.cache/vit-serve
   export                        turn a checkpoint into a bundle, with other labels, precisions and sizes
   inspect CHECKPOINT            show what a checkpoint is
   fit CHECKPOINT                learn the labels of your own images
   judge BUNDLE                  measure which map to believe on your own images
   client SERVER IMAGES...       send images to a service, and write the labels that it gives them
 
-`vit-serve COMMAND --help` lists what it takes. All but serve and client need the extra export, which has PyTorch.
+`vit-serve COMMAND --help` lists what it takes. All but serve and client need the extra export, which has PyTorch:
 """
 OF_EXPORT = ("export", "inspect", "fit", "judge")
+COMMANDS = ("serve", *OF_EXPORT, "client")
 
 
 def main() -> None:
@@ -44,17 +46,11 @@ def main() -> None:
 
         print(f"vit-serve {VERSION}")  # noqa: T201
     elif command in ("--help", "-h"):
-        print(USAGE, end="")  # noqa: T201
+        print(USAGE + installing("export"))  # noqa: T201
     else:
-        sys.exit(f"{command} is not a command. {USAGE}")
+        from app.errors import is_meant
 
-
-def check_export() -> None:
-    """Exits with 1 where what an export needs is not installed."""
-    if not find_spec("torch"):
-        sys.exit(
-            "not exported: this needs PyTorch. Install vit-serve with its extra export: pip install 'vit-serve[export]'"
-        )
+        sys.exit(f"{command} is not a command{is_meant(command, COMMANDS) or '; `vit-serve --help` lists them'}")
 
 
 if __name__ == "__main__":

@@ -2,12 +2,16 @@
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from shlex import quote
 
 from app.settings import VERSION
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.files import weights_files
+from vit_serve.extra import check_export
 
 HUB = "hf://"
 MANIFEST = "manifest.json"
@@ -16,16 +20,21 @@ MANIFEST = "manifest.json"
 def bundle_of(model: str) -> Path:
     """The folder of the bundle `model`, or of the one that is exported from the checkpoint `model`.
 
-    A file or folder that was changed is exported again, and so is every checkpoint by another version. What lies on
-    the hub is not: hf://org/name@REVISION names another state of it. Exits as the export does if it fails.
+    A file or folder that was changed is exported again, and so is every checkpoint by another version; the bundle of
+    before is removed. What lies on the hub is not: hf://org/name@REVISION names another state of it. Exits with 1 if
+    there is nothing to export, and as the export does if it fails.
     """
     if (Path(model) / MANIFEST).is_file():
         return Path(model)
-    name = Path(model.removeprefix(HUB)).name.partition("@")[0] if model.startswith(HUB) else Path(model).resolve().stem
-    place = _cache() / hashlib.sha256("\n".join(_identity(model)).encode()).hexdigest()[:16] / (name or "model")
+    address, state, name = _checkpoint(model)
+    states = _cache() / _digest(address)
+    place = states / _digest(VERSION, *state) / (name or "model")
     if not (place / MANIFEST).is_file():
+        check_export()
         print(f"exporting {model} into {place.parent}, once", flush=True)  # noqa: T201
         _export(model, place)
+        for older in {*states.iterdir()} - {place.parent}:
+            shutil.rmtree(older, ignore_errors=True)  # another process may do so too
     return place
 
 
@@ -44,14 +53,22 @@ def _export(model: str, place: Path) -> None:
         sys.exit(status)
 
 
-def _identity(model: str) -> list[str]:
-    """What the bundle depends on: this version and, on this machine, the files with their sizes and times."""
+def _checkpoint(model: str) -> tuple[str, list[str], str]:
+    """Where it lies, on this machine its files with their sizes and times, and its name."""
     if model.startswith(HUB):
-        return [VERSION, model]
-    path = Path(model).resolve()
-    files = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
-    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
-    return [VERSION, str(path), *map(repr, stats)]
+        return model, [], Path(model.removeprefix(HUB)).name.partition("@")[0]
+    path = Path(model)
+    try:
+        weights_files(path)
+        files = sorted(path.iterdir()) if path.is_dir() else [path]
+        stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+    except (CheckpointError, OSError) as error:
+        sys.exit(f"not served: {error}")
+    return str(path.resolve()), [*map(repr, stats)], path.resolve().stem
+
+
+def _digest(*texts: str) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16]
 
 
 def _cache() -> Path:

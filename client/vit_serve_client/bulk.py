@@ -17,7 +17,7 @@ import httpx
 
 from vit_serve_client.client import Answer, Client, NotTheService, ServiceProblem
 from vit_serve_client.mirror import Mirror
-from vit_serve_client.walk import read_file
+from vit_serve_client.source import read_file
 
 IMAGES, BYTES = 8, 8 * 2**20  # of a request with several images at most
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.2, 10.0

@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from functools import partial
 from io import BytesIO
 from pathlib import Path
+from reprlib import Repr
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote
@@ -24,10 +25,9 @@ import httpx
 from vit_serve_client.address import whole
 from vit_serve_client.map import Map, picture
 from vit_serve_client.npy import of_one
-from vit_serve_client.pixels import png
 from vit_serve_client.proxy import proxy_to
 from vit_serve_client.shapes import has_results, has_values, is_classified, is_embedded, is_model, is_problem
-from vit_serve_client.walk import read_file
+from vit_serve_client.source import Source, file_of
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -41,7 +41,6 @@ MAP_TYPES = {"image/png", "application/json", NPY}
 LARGEST_JSON, LARGEST_MAP = 2**25, 2**28
 TIMEOUT = httpx.Timeout(60.0, connect=5.0)  # seconds
 IMAGES, BYTES = 16, 24 * 2**20  # of one request, which the service takes unless it is set to less
-Source = Any  # the bytes of an image file, its path, a PIL image, or a uint8 array (rows, columns, channels)
 
 
 class Answer(dict[str, Any]):
@@ -52,6 +51,12 @@ class Answer(dict[str, Any]):
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self]
+
+    def __repr__(self) -> str:
+        """Of long lists, such as embeddings, the beginning."""
+        short = Repr()
+        short.maxother = short.maxstring = 1000
+        return f"Answer({', '.join(f'{name}={short.repr(value)}' for name, value in self.items())})"
 
 
 class ServiceProblem(Exception):
@@ -98,9 +103,12 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
+    def __repr__(self) -> str:
+        return f"Client('{self._http.base_url}')"
+
     def classify(self, image: Source, **parameters: Any) -> Answer:
-        """`parameters` are top_k, threshold, labels, prompt, attention, unfamiliar and least_familiarity of POST
-        /classify.
+        """`parameters` are top_k, threshold, labels (a list of texts, or one with commas between), prompt, attention,
+        unfamiliar and least_familiarity of POST /classify.
         """
         return _only(self.classify_all([image], **parameters))
 
@@ -218,7 +226,7 @@ class Client:
         largest: int = LARGEST_JSON,
     ) -> httpx.Response:
         parts = [("image", file) for file in files]
-        query = {name: value for name, value in parameters.items() if value is not None}
+        query = {name: _sent(value) for name, value in parameters.items() if value is not None}
         way = {"by": f" by {self.proxy}" if self.proxy else ""}  # for a message
         request = self._http.build_request(method, path, params=query, files=parts or None, json=body, extensions=way)
         request.read()  # its whole body in one piece: httpx would send every part of a form by itself
@@ -271,12 +279,9 @@ class Client:
 
 
 def _file_of(image: Source, number: int = 0) -> tuple[str, bytes]:
-    """Its name and its bytes."""
-    if isinstance(image, bytes):
-        return str(number), image
-    if isinstance(image, str | Path):
-        return _name(image), read_file(image)
-    return str(number), png(image)
+    """Its name and its bytes. Names that are no UTF-8 cannot be sent."""
+    named = isinstance(image, str | Path)
+    return os.fsencode(Path(image).name).decode(errors="replace") if named else str(number), file_of(image)
 
 
 def _together(images: Iterable[Source]) -> Iterator[list[tuple[str, bytes]]]:
@@ -291,16 +296,18 @@ def _together(images: Iterable[Source]) -> Iterator[list[tuple[str, bytes]]]:
     yield files
 
 
+def _sent(value: Any) -> Any:
+    """A list as the service reads it: numbers with commas between, and texts, which may have commas, in JSON."""
+    if not isinstance(value, list | tuple):
+        return value
+    return json.dumps(value) if any(isinstance(one, str) for one in value) else ",".join(map(str, value))
+
+
 def _array(npy: bytes) -> "Array":
     import numpy as np
 
     array: Array = np.load(BytesIO(npy))
     return array
-
-
-def _name(path: str | Path) -> str:
-    """Bytes that are no UTF-8 cannot be sent."""
-    return os.fsencode(Path(path).name).decode(errors="replace")
 
 
 def _place(id: str) -> str:

@@ -39,6 +39,10 @@ class Map:
         """The map on its image. `parameters` say how it is drawn, such as colormap="magma" or alpha=0.6."""
         return picture(self._draw(**parameters))
 
+    def __repr__(self) -> str:
+        named = [f"{name}={self.facts[name]!r}" for name in ("method", "label", "grid") if self.facts.get(name)]
+        return f"Map({', '.join(named)})"
+
     def _repr_png_(self) -> bytes:
         return self._draw()
 

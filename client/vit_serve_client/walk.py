@@ -1,22 +1,17 @@
-"""The files in a folder and in folders below it, and their bytes: nothing that never ends.
+"""The files in a folder and in folders below it: every real folder once.
 
 export/walk.py and client/vit_serve_client/walk.py are the same, as the client stands alone; a test compares them.
 """
 
-import errno
 import os
-import stat
 from heapq import heappop, heappush
-from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
 SUFFIXES = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp", ".tif", ".tiff", ".avif", ".avifs"}
 MOST = 5_000_000  # files and folders
 DEEPEST = 64  # folders below the first
-LARGEST = 2**29  # bytes; 50 million pixels, which is all that the service decodes, take less in any format
 OF_SYSTEMS = {"@eaDir", "#recycle", "$RECYCLE.BIN"}  # thumbnails and deleted files, of Synology's and Windows
-KINDS = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device"}
 
 
 class Walk(NamedTuple):
@@ -83,22 +78,3 @@ def _is_around(link: Path, folder: Path) -> bool:
     """Whether the link, or `folder`, lies in the folder to which the link leads."""
     target = link.resolve()
     return any(place.resolve().is_relative_to(target) for place in (link.parent, folder))
-
-
-def open_file(path: str | Path) -> BufferedReader:
-    """A regular file of at most LARGEST bytes. Raises OSError, also for what could be read without an end."""
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except ValueError as error:  # no file can have this name
-        raise OSError(errno.EINVAL, str(error)) from None
-    if kind := KINDS.get(stat.S_IFMT(status.st_mode)):
-        raise OSError(errno.EINVAL, f"it is {kind}, not a file")
-    if status.st_size > LARGEST:
-        raise OSError(errno.EFBIG, f"it has {status.st_size:,} bytes, more than {LARGEST:,}")
-    return Path(path if status.st_size else os.devnull).open("rb")  # /proc has files without a size that do not end
-
-
-def read_file(path: str | Path) -> bytes:
-    """As `open_file`."""
-    with open_file(path) as file:
-        return file.read()

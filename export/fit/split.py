@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from app.images.source import open_file
 from export.fit.labelled import Labelled, LeftOut, Listing
-from export.walk import open_file
 
 SHARE = 10  # one image of 10 is held out
 

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from app.backend import Backend
 from app.errors import InferenceFailed, NoClasses, UnsupportedType, UnusableImage
 from app.images.preprocess import PreprocessedImage
+from app.images.source import read_file
 from app.images.upload import Upload
 from app.inference.engine import Outputs
 from app.inference.scoring import Scoring
@@ -26,7 +27,6 @@ from app.settings import Settings
 from export.judge.areas import areas
 from export.judge.masks import Masks, Patches
 from export.messages import warn
-from export.walk import read_file
 from model.progress import track
 
 AT_ONCE = 2  # images

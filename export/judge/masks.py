@@ -12,9 +12,10 @@ from app.errors import UnsupportedType, UnusableImage
 from app.images.colors import upright_rgb
 from app.images.decode import opened
 from app.images.preprocess import preprocess
+from app.images.source import read_file
 from app.inference.engine import Pixels
 from export.folder import LIMITS
-from export.walk import SUFFIXES, read_file, walk
+from export.walk import SUFFIXES, walk
 
 LIGHT = 128  # from here to 255 a mask says that the object is there
 HALF = 0.5  # of a patch

@@ -184,6 +184,11 @@ FAULTS = {
     "softmax-axis": Fault(  # The softmax of attention is over queries and not over keys.
         "model/attention.py", "scores + bias).softmax(dim=-1)", "scores + bias).softmax(dim=-2)"
     ),
+    "fixed-batch": Fault(  # The export of one kind of block is for as many images as the exporter's example has.
+        "model/blocks.py",
+        "return self.norm2(self.mlp(tokens))",
+        "return self.norm2(self.mlp(tokens)).reshape(int(tokens.shape[0]), *tokens.shape[1:])",
+    ),
     "registers-pooled": Fault(  # Registers and the distillation token count as patches.
         "model/vit.py",
         "patches = tokens[:, len(self.config.prefix) :, -self.config.width :]",

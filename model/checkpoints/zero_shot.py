@@ -76,9 +76,7 @@ def text_tower(folder: Path) -> tuple[Any, Any]:
         from transformers import AutoModel, AutoTokenizer
         from transformers.utils import logging
     except ImportError:
-        raise CheckpointError(
-            "labels of CLIP and SigLIP need transformers, which the extra export has: pip install 'vit-serve[export]'"
-        ) from None
+        raise CheckpointError("labels of CLIP and SigLIP need transformers, which the extra export has") from None
     if not any(file for pattern in VOCABULARIES for file in folder.glob(pattern)):
         raise CheckpointError("there is no tokeniser (tokenizer.json) beside these weights: download it too")
     logging.disable_progress_bar()

@@ -5,6 +5,7 @@ import pytest
 from PIL import Image
 
 from app.bundle import load_bundle
+from app.inference.familiarity import open_familiarity
 from app.inference.scoring import scores
 from export.calibration import calibration_error
 from export.command import main
@@ -16,16 +17,18 @@ from model.checkpoints.families.native import save
 from tests.support.engines import engine_of
 from tests.support.toy import toy_checkpoint
 
+TOY = toy_checkpoint()
+
 
 @pytest.fixture(scope="module")
 def images(once):
     """160 scenes in folders called by the toy's labels; one in four is in the folder of what the toy sees in it."""
 
     def write(out):
-        checkpoint, drawn = toy_checkpoint(), list(reference_images(160))
-        seen = checkpoint.model(normalised(pixels(image_spec(checkpoint.preprocessing), drawn), checkpoint)).argmax(1)
+        drawn = list(reference_images(160))
+        seen = TOY.model(normalised(pixels(image_spec(TOY.preprocessing), drawn), TOY)).argmax(1)
         for number, image in enumerate(drawn):
-            label = checkpoint.labels[int(seen[number]) if number % 4 == 0 else number % 7]
+            label = TOY.labels[int(seen[number]) if number % 4 == 0 else number % 7]
             path = out / label / f"{number}.png"
             path.parent.mkdir(parents=True, exist_ok=True)
             image.save(path)
@@ -36,7 +39,7 @@ def images(once):
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     path = tmp_path_factory.mktemp("checkpoint") / "toy.safetensors"
-    save(toy_checkpoint(), path)
+    save(TOY, path)
     return path
 
 
@@ -60,12 +63,19 @@ def test_the_manifest_has_the_measurements_and_their_images(calibrated, images):
     assert found["temperature"] > 1.5  # the toy is sure, and mostly wrong
     assert found["error_after"] < found["error_before"]
     assert "holiday" not in (calibrated / "manifest.json").read_text()
-    given = read_folder(images, toy_checkpoint())
+    given = read_folder(images, TOY)
     batches = [given.judged[start : start + 8] for start in range(0, 120, 8)]
     engine = engine_of(bundle.folder)
-    logits = np.concatenate([engine.run("classify", batch)["logits"] for batch in batches])
+    runs = [engine.run("classify", batch) for batch in batches]
+    outputs = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
+    logits = outputs["logits"]
     assert found["error_before"] == pytest.approx(calibration_error(logits, given.labels), abs=1e-6)
     assert agreement["accuracy"] == np.mean(logits.argmax(1) == given.labels)
+    familiarity, known = bundle.manifest.familiarity, open_familiarity(bundle)
+    assert (familiarity.held_out, familiarity.source) == (120, "folder")
+    rows = [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
+    assert np.mean([known.of(row) for row in rows]) > 0.4  # most of them are known
+    assert bundle.manifest.mean == pytest.approx(outputs["embedding"].mean(0), abs=1e-3)
 
 
 def test_served_scores_have_the_temperature_and_logits_have_not(calibrated, serve, encode):
@@ -113,7 +123,7 @@ def test_refusals_are_one_sentence_and_leave_nothing(images, export, tmp_path, o
     assert not (tmp_path / "out").exists()
 
 
-def test_without_calibrate_it_is_measured_and_not_applied(images, export, already_traced, tmp_path, capsys):
+def test_without_calibrate_it_is_measured_and_not_applied(images, export, tmp_path, capsys):
     export(tmp_path / "out", "--pictures", images)
     manifest = load_bundle(tmp_path / "out").manifest
     assert (manifest.temperature, manifest.calibration is None) == (1, False)

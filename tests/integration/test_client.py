@@ -122,7 +122,7 @@ def test_a_notebook_sends_what_it_has_in_memory_and_gets_arrays(guarded_url):
         assert {"id", "predictions", "image"} <= {*dir(results[0])}
 
 
-def test_the_client_waits_for_a_killed_server(tmp_path, monkeypatch):
+def test_the_client_waits_for_a_killed_server(tmp_path, monkeypatch, in_onnx_runtime):
     from lab.load import bulk  # and with it all that is measured
 
     monkeypatch.setattr(bulk, "KILLS", 1)

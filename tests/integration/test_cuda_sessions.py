@@ -9,31 +9,23 @@ import shutil
 import subprocess
 import sys
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import onnx
 import pytest
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, Precision
 from app.settings import DEMO_BUNDLE
 from export.graphs import ExplainGraph
 from export.onnx_file import part
 from export.trace import trace
 from tests.conftest import Once
-from tests.integration.test_families import CLASSIFYING, EMBEDDING, named
+from tests.support.every_operator import OPERATORS, TOYS
 from tests.support.stand_in_cuda import PROVIDER, build, environment
-from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
 
-pytestmark = pytest.mark.timeout(900)  # one test asks for all of them
-CASES = [*CLASSIFYING, *EMBEDDING]
-IN_HALF = {  # toys that between them have every operator of CASES
-    "plain": {},
-    "of many operators": SWITCHES["hybrid"]
-    | SWITCHES["rotary positions of DINOv3, registers"]
-    | SWITCHES["registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool"]
-    | {"norm": "rms", "representation_size": 9, "depth": 1},
-}
+PRECISIONS = ("fp32", "fp16")
 OF_SHAPES = {"Concat", "Slice"}  # what ONNX Runtime leaves to the CPU, where they compute sizes and nothing else
 ENGINE = """
 import sys
@@ -91,45 +83,47 @@ def on_stand_in_gpu(once: Once):
 
 
 @pytest.fixture(scope="session")
-def in_half(once: Once):
-    """Both graphs of a toy in half precision, in a folder."""
+def folder_of(once: Once, oblong_bundle: Path):
+    """Of both graphs of a toy."""
 
-    def write(name: str, out: Path) -> None:
-        graph = ExplainGraph(toy_checkpoint(**IN_HALF[name]), "fp16")
+    def write(name: str, precision: Precision, out: Path) -> None:
+        graph = ExplainGraph(toy_checkpoint(**TOYS[name]), precision)
         proto = trace(graph)
         out.mkdir()
         onnx.save(proto, out / EXPLAIN_GRAPH)
         onnx.save(part(proto, graph.answers), out / CLASSIFY_GRAPH)
 
-    return lambda name: once(f"half-{name}", partial(write, name))
+    def folder(name: str, precision: Precision) -> Path:
+        if (name, precision) == ("plain", "fp32"):
+            return oblong_bundle
+        return once(f"{name} {precision}", partial(write, name, precision))
+
+    return folder
 
 
 @pytest.fixture(scope="session")
-def placed(once: Once, golden_bundle, in_half, on_stand_in_gpu):
+def placed(once: Once, folder_of, on_stand_in_gpu):
     """Where ONNX Runtime puts the nodes of each graph, by its file: all are asked for at once, in one process."""
 
     def ask(out: Path) -> None:
-        folders = [*map(golden_bundle, CASES), *map(in_half, IN_HALF)]
+        folders = [folder_of(*toy) for toy in product(TOYS, PRECISIONS)]
         files = [str(folder / name) for folder in folders for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)]
         out.write_text(on_stand_in_gpu("-m", "lab.gpu.placement", *files))
 
     return json.loads(once("placed.json", ask).read_text())
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
-def test_half_precision_is_tried_with_every_operator(case, golden_bundle, in_half):
-    tried = set().union(*(operators(in_half(name)) for name in IN_HALF))
-    assert operators(golden_bundle(case)) <= tried
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_the_toys_have_every_operator(precision, folder_of):
+    """unit/export/test_both_engines.py shows that no network has another."""
+    graphs = [onnx.load(folder_of(name, precision) / EXPLAIN_GRAPH, load_external_data=False).graph for name in TOYS]
+    assert {node.op_type for graph in graphs for node in graph.node} >= OPERATORS
 
 
-def operators(bundle: Path) -> set[str]:
-    return {node.op_type for node in onnx.load(bundle / EXPLAIN_GRAPH, load_external_data=False).graph.node}
-
-
-@pytest.mark.parametrize("case", [*CASES, *IN_HALF], ids=lambda case: case if case in IN_HALF else named(case))
-def test_every_node_of_every_family_and_of_half_precision_runs_on_the_gpu(case, golden_bundle, placed, in_half):
-    bundle = in_half(case) if case in IN_HALF else golden_bundle(case)
-    for graph in (placed[str(bundle / name)] for name in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)):
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("name", TOYS)
+def test_every_node_runs_on_the_gpu(name, precision, placed, folder_of):
+    for graph in (placed[str(folder_of(name, precision) / file)] for file in (CLASSIFY_GRAPH, EXPLAIN_GRAPH)):
         assert "refused" not in graph, graph
         assert graph["gpu"] > 20
         assert set(graph["cpu"]) <= OF_SHAPES, graph

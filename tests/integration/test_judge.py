@@ -3,13 +3,10 @@
 import json
 
 import pytest
-from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.bundle import load_bundle
-from app.main import create_app
 from app.maps.judgement import FILE, Judgement
-from app.settings import Settings
 from export.command import main
 from model.shapes import held_out
 from tests.support.edited import copied, edit
@@ -54,13 +51,12 @@ def test_the_page_beside_it_has_the_table_and_every_map_of_every_image(judged):
     assert "https://" not in page
 
 
-def test_the_service_has_the_table_and_leaves_out_one_of_another_model(judged, caplog):
+def test_the_service_has_the_table_and_leaves_out_one_of_another_model(judged, serve, caplog):
     bundle, _ = judged
-    app = create_app(Settings(bundle=bundle))
-    with TestClient(app) as client:
+    with serve(bundle=bundle) as client:
         assert client.get("/model").json()["judged"] == json.loads((bundle / FILE).read_text())
     edit(bundle, name="another")
-    with TestClient(create_app(Settings(bundle=bundle))) as client:
+    with serve(bundle=bundle) as client:
         assert client.get("/model").json()["judged"] is None
     assert "is of another model" in caplog.text
 

@@ -50,7 +50,7 @@ def test_labels_come_in_a_query_in_json_and_in_a_form(clip, image, expected):
 
 
 def test_hugging_faces_client_is_answered_unmodified(text_bundle, image, expected):
-    with running(bundle=text_bundle(CASE)) as server:
+    with running(engine="onnxruntime", bundle=text_bundle(CASE)) as server:
         hub = InferenceClient(base_url=server.url)
         found = hub.zero_shot_image_classification(image, list(LABELS), hypothesis_template="This is a photo of {}.")
     scores = by_label([{"label": one.label, "score": one.score} for one in found])
@@ -80,9 +80,10 @@ def test_evidence_for_a_phrase_adds_up_to_its_logit(clip, image, expected):
 
 
 def test_a_batch_names_among_labels(text_bundle, image, expected):
-    with BatchClassifier(text_bundle(CASE), labels=LABELS) as classify:
-        (row,) = classify([image])
-    assert by_label(row["predictions"]) == pytest.approx(expected["scores"].tolist(), abs=1e-5)
+    for labels in (LABELS, ", ".join(LABELS)):
+        with BatchClassifier(text_bundle(CASE), labels=labels) as classify:
+            (row,) = classify([image])
+        assert by_label(row["predictions"]) == pytest.approx(expected["scores"].tolist(), abs=1e-5)
 
 
 def test_embed_gives_vectors_of_texts(clip, image):
@@ -164,5 +165,5 @@ def test_a_bundle_without_a_text_tower_says_so(client, star):
         client.post("/embed", json={"text": "cat"}),
         client.post("/v1/embeddings", json={"input": "cat"}),
     ]
-    assert [answer.status_code for answer in calls] == [422, 422, 422, 400]
+    assert [answer.status_code for answer in calls] == [422] * 4
     assert all("reads no texts" in answer.json()["detail"] for answer in calls)

@@ -45,7 +45,7 @@ def in_json(image: bytes) -> bytes:
 @pytest.mark.parametrize(
     "request_of", [post, lambda image: form(file_part(image)), in_json], ids=["raw", "form", "JSON"]
 )
-def test_bodies_in_work_take_their_memory_once(request_of):
+def test_bodies_in_work_take_their_memory_once(request_of, in_onnx_runtime):
     """The service counts bytes of bodies, so what they take is what it bounds."""
     bodies, mebibytes = 8, 12
     request = request_of(b"\xff\xd8\xff" + bytes(mebibytes * 2**20))
@@ -62,7 +62,7 @@ def test_bodies_in_work_take_their_memory_once(request_of):
         assert peak_mib(server.pid) - before < 1.2 * bodies * len(request) / 2**20
 
 
-def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path):
+def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path, in_onnx_runtime):
     """The highest bit of the exponent of one number, as a disk or memory at fault would leave it at export."""
     bundle = copied(tmp_path / "bundle")
     weights = np.fromfile(bundle / "weights.bin", np.uint32)

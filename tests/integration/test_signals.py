@@ -16,6 +16,7 @@ from tests.support.faulty_server import RUN_ENDS
 from tests.support.processes import PATIENCE_S, eventually
 from tests.support.server import HOST, Process, is_ready, running
 
+pytestmark = pytest.mark.usefixtures("in_onnx_runtime")
 SLOW = "tests.support.faulty_server"  # two seconds for each run
 DECODED = 'vit_stage_seconds_count{stage="decode"}'
 

@@ -13,7 +13,7 @@ from tests.support.server import running
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-def test_every_request_has_a_line_of_json_and_spans_where_the_environment_says_where_to(star):
+def test_every_request_has_a_line_of_json_and_spans_where_the_environment_says_where_to(star, in_onnx_runtime):
     with keeping_posts(answers=True) as (port, received):
         otlp = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{port}", "NO_PROXY": "127.0.0.1"}
         with running(log_level="info", log_format="json", root_path="/vit", **otlp) as server:

@@ -18,7 +18,7 @@ ORIGIN = "https://app.example"
 
 @pytest.fixture(scope="module")
 def server():
-    with running(receive_timeout_s=RECEIVE_S, cors_origins=ORIGIN) as server:
+    with running(engine="onnxruntime", receive_timeout_s=RECEIVE_S, cors_origins=ORIGIN) as server:
         yield server
         assert server.poll() is None
         assert "Traceback" not in server.output()
@@ -227,7 +227,7 @@ def test_keys_and_a_port_for_metrics(tmp_path, star):
     keys = tmp_path / "keys"
     keys.write_text("second\n")
     side = free_port()
-    with running(api_keys="first", api_keys_file=keys, metrics_port=side) as server:
+    with running(engine="onnxruntime", api_keys="first", api_keys_file=keys, metrics_port=side) as server:
         refused = ask(server, post(star))
         assert (refused.status, refused.headers["www-authenticate"]) == (401, 'Bearer realm="vit-serve"')
         check_problem(refused)

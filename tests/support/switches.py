@@ -56,22 +56,3 @@ SWITCHES: dict[str, dict[str, Any]] = {
     },
     "norm after the patches, fixed positions": {"patch_norm": "after", "positions": "sincos2d", "final_norm": "none"},
 }  # fmt: skip
-
-
-def joined(*names: str) -> dict[str, Any]:
-    """All of these changes; the last of two that contradict each other counts."""
-    return {field: value for name in names for field, value in SWITCHES[name].items()}
-
-
-JOINED: dict[str, dict[str, Any]] = {  # networks of many switches, for exports, which take seconds
-    "parallel branches": joined(
-        "norm after the patches, fixed positions",
-        "parallel branches, inner norms",
-        "learned rotary positions, two heads of the answer",
-    ),
-    "rotary positions and SwiGLU": joined(
-        "rotary positions beside learned ones, norm in SwiGLU",
-        "registers, LayerScale, norms of Q and K, SwiGLU, norm after the pool",
-    ),
-    "attention pooling": joined("rotary positions of DINOv3, registers", "attention pooling and cosine head"),
-}

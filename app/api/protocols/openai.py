@@ -22,7 +22,6 @@ from app.errors import MalformedRequest
 from app.http.problems import problems
 from app.images.json_body import image_in_base64
 from app.images.upload import Upload
-from app.inference.phrases import NO_TOWER
 
 FORM = 'The body must be JSON such as {"input": "a red hat"} or {"input": [{"image": "data:image/jpeg;base64,..."}]}.'
 
@@ -95,8 +94,6 @@ async def embeddings(request: Request) -> EmbeddingList:
     if not items or len(texts) > MOST_TEXTS or len(images) > most or max(map(len, texts), default=1) > MOST_CHARACTERS:
         limits = f"{MOST_TEXTS} texts of {MOST_CHARACTERS} characters and {most} images"
         raise MalformedRequest(f"The request has {len(items)} items: send from 1 to {limits}.")
-    if texts and not services.bundle.manifest.text:
-        raise MalformedRequest(NO_TOWER)
     of_texts = iter(await embedded(texts, services, request) if texts else ())
     outcomes = await brought.run(images, attention=False, success="embedded") if images else []
     usable = [embedding_of(outcome, normalize=True) for outcome in outcomes if isinstance(outcome, Processed)]

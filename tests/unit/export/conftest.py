@@ -1,16 +1,18 @@
+from functools import partial
+from typing import Any
+
 import pytest
 
-from export.bundle import write_bundle
-from tests.support.switches import JOINED
-from tests.support.toy import toy_checkpoint
+from tests.conftest import toy_bundle
+
+LOWERED: dict[str, dict[str, Any]] = {
+    "int8": {"width": 96},  # the exporter computes casts of smaller weights itself
+    "bf16": {},
+    "fp16": {"knows_images": True},
+}
 
 
 @pytest.fixture(scope="session")
-def switched(once):
-    """The bundle of a toy with the switches of JOINED, exported once: `switched(name, "int8")`."""
-
-    def bundle(name, precision="fp32"):
-        toy = toy_checkpoint(**JOINED[name])
-        return once(f"{name} {precision}", lambda out: write_bundle(toy, out, replace=False, precision=precision))
-
-    return bundle
+def lowered(once):
+    """The bundle of a toy in a precision, exported once: `lowered("int8")`. In fp16 it knows the reference images."""
+    return lambda precision: once(f"toy {precision}", partial(toy_bundle, precision=precision, **LOWERED[precision]))

@@ -1,10 +1,9 @@
 """export/: a bundle is written when it is right, and not at all otherwise."""
 
-import dataclasses
-from pathlib import Path
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
-import onnx
 import pytest
 import torch
 
@@ -13,32 +12,18 @@ from app.inference.familiarity import open_familiarity
 from app.inference.openvino import ov as openvino
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
-from export.graphs import EVIDENCE, MAPS
+from export.graphs import EVIDENCE, MAPS, ExplainGraph
 from export.image_spec import image_spec
-from export.images import Images, reference_pixels
+from export.images import drawn_images, reference_pixels
 from export.parity import ParityError
+from export.precision import model_for
+from export.reference import normalised
 from model.checkpoints import load_checkpoint
 from tests.support.engines import ARRANGEMENTS, engine_of, model_of
-from tests.support.familiar import DRAWN, knowing
-from tests.support.switches import JOINED
+from tests.support.familiar import DRAWN
+from tests.support.operators import operators_in_torch
 from tests.support.toy import toy_checkpoint
-
-MANY = "parallel branches"
-LOWERED = {"int8": "rotary positions and SwiGLU", "bf16": "attention pooling", "fp16": "attention pooling"}
-
-
-def test_a_network_of_many_switches_is_exported_and_checked(switched):
-    """test_both_engines.py has every switch."""
-    folder, config = switched(MANY), toy_checkpoint(**JOINED[MANY]).config
-    manifest = load_bundle(folder).manifest
-    assert (manifest.pool, manifest.tokens.prefix) == (config.pool, config.prefix)
-    parity = manifest.parity
-    assert parity["logits"] < 1e-4
-    assert max(parity[name] for name in ("attention", "rollout", "evidence", "receipt")) < 5e-5
-    for kind in ARRANGEMENTS:
-        model_of(folder, engine_of(folder, kind)).warm_up()
-    graph = onnx.load(folder / "classify.onnx", load_external_data=False).graph
-    assert sum(node.op_type == "MultiHeadAttention" for node in graph.node) == manifest.layers
+from tests.support.traced import graph_in
 
 
 def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, capsys):
@@ -55,12 +40,14 @@ def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp
     assert said == (engine_of(tmp_path / "toy", "openvino").computes_in == "fp32")
 
 
-@pytest.mark.parametrize("precision", LOWERED)
-def test_lower_precision_is_measured_instead(switched, precision):
-    folder = switched(LOWERED[precision], precision)
+LIMITS = {"int8": 0.2, "bf16": 0.05, "fp16": 0.01}
+
+
+@pytest.mark.parametrize("precision", LIMITS)
+def test_lower_precision_is_measured_instead(lowered, precision):
+    folder, limit = lowered(precision), LIMITS[precision]
     manifest = load_bundle(folder).manifest
     assert manifest.precision == precision
-    limit = {"int8": 0.2, "bf16": 0.05, "fp16": 0.01}[precision]
     assert 1e-5 < manifest.parity["logits"] < limit
     assert max(manifest.parity["evidence"], manifest.parity["receipt"]) < limit
     assert manifest.agreement["pictures"] == 96
@@ -75,35 +62,23 @@ def test_lower_precision_is_measured_instead(switched, precision):
     assert {values.dtype for name, values in explain.items() if name != "classes"} == {np.dtype(np.float32)}
 
 
-@pytest.mark.parametrize(("precision", "source"), [("fp16", "fit"), ("int8", "folder")])
-def test_a_bundle_knows_what_its_checkpoint_has_learned_or_the_images_of_a_folder(tmp_path, precision, source):
-    checkpoint, spec = knowing(toy_checkpoint(depth=1)), image_spec(toy_checkpoint().preprocessing)
-    pixels = reference_pixels(spec, 60)
-    files = tuple(Path(f"{number}.png") for number in range(60))
-    given = Images(source="folder", ranges=pixels[:12], judged=pixels[12:], labels=None, files=files)
-    out = tmp_path / "bundle"
-    manifest = write_bundle(
-        checkpoint, out, replace=False, precision=precision, images=given if source == "folder" else None
+def test_a_bundle_knows_what_its_checkpoint_has_learned(lowered):
+    """integration/test_calibration.py has one that knows the images of a folder."""
+    bundle = load_bundle(lowered("fp16"))
+    familiarity = bundle.manifest.familiarity
+    assert (familiarity.held_out, familiarity.source) == (DRAWN, "fit")
+    outputs, known = (
+        engine_of(bundle.folder).run("classify", reference_pixels(bundle.manifest.image, DRAWN)),
+        open_familiarity(bundle),
     )
-    familiarity = manifest.familiarity
-    assert (familiarity.held_out, familiarity.source) == (48, source)
-    assert load_bundle(out).manifest == manifest
-    engine, known = engine_of(out), open_familiarity(load_bundle(out))
-    outputs = engine.run("classify", pixels)
     rows = [dict(zip(outputs, row, strict=True)) for row in zip(*outputs.values(), strict=True)]
     assert np.mean([known.of(row) for row in rows]) > 0.4  # most of them are known
-    of_these = (
-        outputs["embedding"][12:]
-        if source == "folder"
-        else engine.run("classify", reference_pixels(spec, DRAWN))["embedding"]
-    )
-    assert manifest.mean == pytest.approx(of_these.mean(0), abs=0.02)  # fp16 rounds
-    model_of(out, engine).warm_up()  # the known answer has `unlike` too
-    assert "unlike" in manifest.known_answer.sums
+    assert bundle.manifest.mean == pytest.approx(outputs["embedding"].mean(0), abs=0.02)  # fp16 rounds
+    assert "unlike" in bundle.manifest.known_answer.sums
 
 
-def test_without_instructions_for_it_a_bundle_in_bf16_is_computed_in_float32(switched, monkeypatch):
-    folder = switched(LOWERED["bf16"], "bf16")
+def test_without_instructions_for_it_a_bundle_in_bf16_is_computed_in_float32(lowered, monkeypatch):
+    folder = lowered("bf16")
     pixels = reference_pixels(load_bundle(folder).manifest.image, 3)
     capable = engine_of(folder, "openvino").computes_in
     assert capable == ("bf16" if "BF16" in openvino.Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES") else "fp32")
@@ -115,16 +90,23 @@ def test_without_instructions_for_it_a_bundle_in_bf16_is_computed_in_float32(swi
     assert found["logits"] == pytest.approx(expected["logits"], abs=2e-3 * float(np.abs(expected["logits"]).max()))
 
 
-def test_the_demo_model_names_the_same_shapes_in_int8(int8_bundle):
-    manifest = load_bundle(int8_bundle).manifest
-    assert manifest.agreement["top1"] >= 0.99
-    assert manifest.agreement["accuracy"] == pytest.approx(manifest.figures["top1_accuracy"], abs=0.02)
-    assert (int8_bundle / "weights.bin").stat().st_size < 0.45 * (DEMO_BUNDLE / "weights.bin").stat().st_size
+def test_the_demo_model_names_the_same_shapes_in_int8(monkeypatch):
+    monkeypatch.setattr("export.images.HELD_OUT", 200)
+    demo = load_checkpoint("model/demo/shapes.safetensors")
+    images = drawn_images(image_spec(demo.preprocessing), labels=demo.labels)
+    graph = ExplainGraph(replace(demo, model=model_for(demo, "int8", images.ranges)), "int8")
+    with operators_in_torch(), torch.inference_mode():
+        found, *_ = graph(torch.from_numpy(images.judged))
+        expected = demo.model(normalised(images.judged, demo))
+    found, expected = found.argmax(1), expected.argmax(1)
+    assert (found == expected).float().mean() >= 0.99
+    right = (found.numpy() == images.labels).mean()
+    assert right == pytest.approx(demo.figures["top1_accuracy"], abs=0.02)
 
 
-@pytest.mark.parametrize(("precision", "kind"), [("int8", kind) for kind in ARRANGEMENTS])
-def test_an_images_numbers_are_the_same_alone_and_among_others(switched, precision, kind):
-    folder = switched(LOWERED[precision], precision)
+@pytest.mark.parametrize("kind", ARRANGEMENTS)
+def test_an_images_numbers_in_int8_are_the_same_alone_and_among_others(lowered, kind):
+    folder = lowered("int8")
     pixels = reference_pixels(load_bundle(folder).manifest.image, 8)
     pixels[2:6] //= 8  # a range of the whole batch would be wrong for dark images
     engine = engine_of(folder, kind)
@@ -138,7 +120,9 @@ def test_an_images_numbers_are_the_same_alone_and_among_others(switched, precisi
                 assert np.abs(numbers - expected).max() <= 1e-5 * np.abs(expected).max(), (graph, size, name)
 
 
-def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
+def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path, monkeypatch):
+    """Whose graphs give the numbers of the checkpoint."""
+    monkeypatch.setattr("export.bundle.trace", partial(graph_in, DEMO_BUNDLE))
     manifest = write_bundle(load_checkpoint("model/demo/shapes.safetensors"), tmp_path / "demo", replace=False)
     committed = load_bundle(DEMO_BUNDLE).manifest
     of_pictures = {"agreement", "calibration", "explains", "familiarity", "held_out", "mean"}
@@ -148,10 +132,6 @@ def test_exporting_the_demo_model_again_gives_the_committed_bundle(tmp_path):
     assert answer.model_dump(exclude={"logits", "sums"}) == other.model_dump(exclude={"logits", "sums"})
     assert answer.logits == pytest.approx(other.logits, abs=1e-4)
     assert all(numbers == pytest.approx(other.sums[name], abs=1e-4) for name, numbers in answer.sums.items())
-    pixels = reference_pixels(manifest.image, 6)
-    ours, theirs = (engine_of(folder).run("explain", pixels) for folder in (tmp_path / "demo", DEMO_BUNDLE))
-    for name, values in ours.items():
-        assert values == pytest.approx(theirs[name], abs=1e-5), name
 
 
 def test_a_wrong_graph_is_not_written(tmp_path, already_traced):
@@ -196,6 +176,6 @@ def test_a_bundle_is_kept_unless_it_may_be_replaced(tmp_path, already_traced):
     with pytest.raises(FileExistsError):
         write_bundle(toy_checkpoint(), out, replace=False)
     assert (out / "manifest.json").read_text() == "precious"
-    write_bundle(dataclasses.replace(toy_checkpoint(), name="second"), out, replace=True)
+    write_bundle(replace(toy_checkpoint(), name="second"), out, replace=True)
     assert load_bundle(out).manifest.name == "second"
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]

@@ -31,15 +31,15 @@ def test_all_graphs_of_a_bundle_compute_the_same(oblong_bundle, graph, file):
             assert found[name] == pytest.approx(rows, rel=1e-5, abs=1e-5), name
 
 
-def test_a_bundle_has_the_graphs_that_run(oblong_bundle, int8_bundle):
+def test_a_bundle_has_the_graphs_that_run(oblong_bundle, lowered):
     """Nothing but a CPU runs int8."""
     assert {path.name for path in oblong_bundle.glob("*.onnx")} == {*GRAPH_FILES.values(), COMBINED_GRAPH}
-    assert {path.name for path in int8_bundle.glob("*.onnx")} == {COMBINED_GRAPH}
+    assert {path.name for path in lowered("int8").glob("*.onnx")} == {COMBINED_GRAPH}
 
 
-def test_all_branches_read_one_tensor_for_a_weight(int8_bundle):
+def test_all_branches_read_one_tensor_for_a_weight(lowered):
     """Else it would be in memory twice. But the last block of all tokens alone is in products of integers."""
-    graph = onnx.load(int8_bundle / COMBINED_GRAPH, load_external_data=False).graph
+    graph = onnx.load(lowered("int8") / COMBINED_GRAPH, load_external_data=False).graph
     large = {tensor.name for tensor in graph.initializer if tensor.external_data}
     read = {name: {name for node in branch.node for name in node.input} for name, branch in branches(graph).items()}
     lean = large & read["classify"]
@@ -48,13 +48,13 @@ def test_all_branches_read_one_tensor_for_a_weight(int8_bundle):
     more = large & read["tokens"] - read["explain"]
     assert lean <= read["tokens"]
     assert more
-    assert all(name.startswith(f"network.blocks.{load_bundle(int8_bundle).manifest.layers - 1}.") for name in more)
+    assert all(name.startswith(f"network.blocks.{load_bundle(lowered('int8')).manifest.layers - 1}.") for name in more)
     assert not any(branch.initializer for branch in branches(graph).values())
 
 
-def test_what_casts_the_integers_of_a_layer_has_a_name_of_its_own_for_them(int8_bundle):
+def test_what_casts_the_integers_of_a_layer_has_a_name_of_its_own_for_them(lowered):
     """Else OpenVINO would compute that layer in float32."""
-    graph = onnx.load(int8_bundle / COMBINED_GRAPH, load_external_data=False).graph
+    graph = onnx.load(lowered("int8") / COMBINED_GRAPH, load_external_data=False).graph
     nodes = branches(graph)["explain"].node
     read = {kind: {n.input[0] for n in nodes if n.op_type == kind} for kind in ("Cast", "DequantizeLinear")}
     places = {tensor.name: tensor.external_data for tensor in graph.initializer}

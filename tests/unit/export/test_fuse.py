@@ -5,12 +5,16 @@ import onnx
 import onnx_ir as ir
 import onnxruntime
 import pytest
+import torch
 
-from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH, load_bundle
-from app.inference.engine import MOST_LIKELY_CLASS
+from app.bundle import CLASSIFY_GRAPH, EXPLAIN_GRAPH
 from export.fuse import fuse
+from export.graphs import ExplainGraph
+from export.image_spec import image_spec
 from export.images import reference_pixels
-from tests.golden.test_checkpoints import FOLDER
+from export.trace import trace
+from model.config import RopeConfig
+from tests.support.toy import toy_checkpoint
 
 
 def fused(proto: onnx.ModelProto) -> onnx.ModelProto:
@@ -19,30 +23,30 @@ def fused(proto: onnx.ModelProto) -> onnx.ModelProto:
     return ir.to_proto(model)
 
 
-@pytest.fixture(params=["plain", "a bias of scores", "rotary positions", "norms of queries and keys"])
-def folder(request, oblong_bundle, golden_bundle, switched):
-    """The bundle of a network with that, in float32."""
-    match request.param:
-        case "plain":
-            return oblong_bundle
-        case "a bias of scores":
-            return golden_bundle(FOLDER / "huggingface-beit")
-        case "rotary positions":
-            return golden_bundle(FOLDER / "dinov3")
-        case _:
-            return switched("parallel branches")
+OTHERS = {  # whose keys are more than a product and a bias, which then counts
+    "a bias of scores": {"relative_bias": True, "positions": "none"},
+    "rotary positions": {"rope": RopeConfig()},
+    "norms of queries and keys": {"qk_norm": True},
+}
+IMAGES = 3
 
 
-def test_all_outputs_stay(folder):
-    before = onnx.load(folder / EXPLAIN_GRAPH)
-    outputs = [value.name for value in before.graph.output]
-    images = reference_pixels(load_bundle(folder).manifest.image, 3)
-    sessions = (onnxruntime.InferenceSession(proto.SerializeToString()) for proto in (before, fused(before)))
-    manifest = load_bundle(folder).manifest
-    asked = np.full((3, manifest.explains["classes"][0]), MOST_LIKELY_CLASS)
-    directions = np.zeros((3, manifest.directions, manifest.features), np.float32)
-    inputs = {"images": images, "asked": asked, "directions": directions}
-    runs = (session.run(outputs, inputs) for session in sessions)
+@pytest.fixture(params=["plain", *OTHERS])
+def graph(request, oblong_bundle):
+    """Of a network with that, in float32."""
+    if request.param == "plain":
+        return onnx.load(oblong_bundle / EXPLAIN_GRAPH)
+    return trace(ExplainGraph(toy_checkpoint(depth=1, **OTHERS[request.param]), "fp32"), images=IMAGES)
+
+
+def test_all_outputs_stay(graph):
+    toy = toy_checkpoint()
+    outputs = [value.name for value in graph.graph.output]
+    inputs = ExplainGraph(toy, "fp32").example(IMAGES)
+    inputs["images"] = torch.from_numpy(reference_pixels(image_spec(toy.preprocessing), IMAGES))
+    given = {name: values.numpy() for name, values in inputs.items()}
+    sessions = (onnxruntime.InferenceSession(proto.SerializeToString()) for proto in (graph, fused(graph)))
+    runs = (session.run(outputs, given) for session in sessions)
     for name, expected, found in zip(outputs, *runs, strict=True):
         np.testing.assert_allclose(found, expected, atol=2e-5 * np.abs(expected).max(), err_msg=name)
 

@@ -22,6 +22,7 @@ from tests.support.familiar import knowing
 from tests.support.operators import operators_in_torch
 from tests.support.switches import SWITCHES
 from tests.support.toy import toy_checkpoint
+from tests.unit.export.conftest import LOWERED
 
 LAYERS = 2
 LINEAR = ("attn.q", "attn.k", "attn.v", "attn.proj", "mlp.fc1", "mlp.fc2")  # of a block: what int8 rounds
@@ -179,13 +180,13 @@ def write_branch(bundle, name, folder) -> None:
 
 
 @pytest.mark.parametrize("name", ["classify", "explain"])
-def test_int8_runs_in_products_of_integers(int8_bundle, tmp_path, name):
+def test_int8_runs_in_products_of_integers(lowered, tmp_path, name):
     """One rounding for Q, K and V together. In the last block only K and V are rounded, which read all tokens.
 
     The matrices of the other blocks are computed once, for logits and maps.
     """
-    others = 5
-    write_branch(int8_bundle, name, tmp_path)
+    others = LAYERS - 1
+    write_branch(lowered("int8"), name, tmp_path)
     counts = optimised(tmp_path, name, tmp_path)
     assert counts["MatMulIntegerToFloat"] == 6 * others + 2
     assert counts["MultiHeadAttention"] == 1
@@ -193,6 +194,13 @@ def test_int8_runs_in_products_of_integers(int8_bundle, tmp_path, name):
     of_inputs, of_attention = 4 * others + 1, 2 * others
     assert written["QuantizeLinear"] == of_inputs + of_attention
     assert written["Softmax"] == others + (2 if name == "explain" else 0)  # the last block's matrix, and the lens
+
+
+def test_int8_takes_less_than_half_of_the_space(lowered):
+    """The patches' projection stays in float32."""
+    parameters = toy_checkpoint(**LOWERED["int8"]).model.parameters()
+    written = sum(int(length) for *_, length in external(lowered("int8"), "combined"))
+    assert written < 0.45 * 4 * sum(parameter.numel() for parameter in parameters)
 
 
 @pytest.mark.parametrize("name", ["classify", "explain"])

@@ -48,21 +48,31 @@ def test_a_checkpoint_is_exported_when_it_is_new(exports, tmp_path, monkeypatch)
     os.utime(file, (1, 1))
     second = bundle_of(str(file))
     monkeypatch.setattr(exported, "VERSION", "9.9.9")
-    assert len({first, second, bundle_of(str(file))}) == 3
+    third = bundle_of(str(file))
+    assert [bundle.exists() for bundle in (first, second, third)] == [False, False, True]
 
 
 def test_a_name_of_the_hub_with_its_revision_is_a_checkpoint(exports):
     bundles = {bundle_of(name) for name in ("hf://org/name", "hf://org/name@v1", "hf://other/name", "hf://org/name")}
-    assert [bundle.name for bundle in bundles] == ["name"] * 3
+    assert [bundle.name for bundle in bundles if bundle.exists()] == ["name"] * 3
     assert len(exports) == 3
 
 
 def test_what_cannot_be_exported_ends_with_the_status_of_the_export(exports, tmp_path, capsys):
-    (tmp_path / "bad").mkdir()
-    for name in ("bad", str(tmp_path / "bad")):
+    (tmp_path / "bad").touch()
+    for name in ("hf://bad", str(tmp_path / "bad")):
         with pytest.raises(SystemExit) as ended:
             bundle_of(name)
         assert ended.value.code == 1
     assert capsys.readouterr().err == (
         f"Options go to `vit-serve export --checkpoint {tmp_path}/bad --out FOLDER`. Then serve FOLDER.\n"
     )
+
+
+@pytest.mark.parametrize("name", ["nosuch", "empty"])
+def test_nothing_is_announced_where_there_is_nothing_to_export(exports, tmp_path, monkeypatch, capsys, name):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    with pytest.raises(SystemExit, match=f"^not served: {name} "):
+        bundle_of(name)
+    assert (exports, capsys.readouterr().out) == ([], "")

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from model.fit.doubt import doubts
 from model.fit.least_squares import least_squares
@@ -11,6 +10,8 @@ WRONG = 40
 
 
 def test_of_40_wrong_labels_at_least_34_are_the_most_doubtful():
+    from sklearn.datasets import load_digits  # takes seconds, which only this test waits for
+
     scans = load_digits()
     image, right = torch.from_numpy(scans.images), torch.from_numpy(scans.target)
     neighbours = (image[:, :, 1:] * image[:, :, :-1]).flatten(1), (image[:, 1:] * image[:, :-1]).flatten(1)
