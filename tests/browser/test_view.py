@@ -74,8 +74,8 @@ def test_expired_maps_give_a_message(visit, complaints):
     assert {complaint[:16] for complaint in complaints} == {"404 /attention/A"}
     complaints.clear()
     page.click("[data-sample=star]")
+    page.locator("#trouble").wait_for(state="hidden")
     settle(page)
-    assert page.locator("#trouble").is_hidden()
     page.locator("#controls").wait_for()
 
 
