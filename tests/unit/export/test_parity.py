@@ -8,7 +8,7 @@ from app.inference.engine import MOST_LIKELY_CLASS
 from export.graphs import EVIDENCE, MAPS
 from export.image_spec import image_spec
 from export.images import reference_pixels
-from export.parity import ParityError, check_parity
+from export.parity import ParityError, check_parity, compare
 from export.reference import reference
 from tests.support.familiar import knowing
 from tests.support.toy import toy_checkpoint
@@ -50,6 +50,16 @@ def check(precision, factor, *, lean_alone=False, scaled=LOGITS):
 def test_the_difference_within_tolerance_is_measured(precision, factor):
     parity, _ = check(precision, factor)
     assert parity.logits == pytest.approx(factor - 1, abs=1e-4)
+
+
+def test_distances_over_many_patches_may_differ_by_more_than_over_few():
+    many = toy_checkpoint(depth=1, image_size=(200, 200))
+    (image,) = reference_pixels(image_spec(many.preprocessing), 1)
+    near, far = (Off(many, factor, lean_alone=False, scaled=("distance",)) for factor in (1 + 8e-6, 1 + 2e-5))
+    found, _ = compare(many, near, "fp32", image[np.newaxis])
+    assert found["distance"] > 1e-4
+    with pytest.raises(ParityError, match="distance"):
+        compare(many, far, "fp32", image[np.newaxis])
 
 
 def test_distances_are_those_of_every_reference_image():
