@@ -53,8 +53,8 @@ def measure() -> Rows:
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
         return [
             row("the demo", None, browser),
-            row("ViT-S/16 without a head, 224 pixels", headless(Path(folder), 224), browser),
-            row("the same, 2 layers, 592 pixels", headless(Path(folder), 592, depth=2), browser),
+            row("ViT-S/16, 224 pixels", exported(Path(folder), 224), browser),
+            row("the same, 2 layers, 592 pixels", exported(Path(folder), 592, depth=2), browser),
         ]
 
 
@@ -70,9 +70,9 @@ def row(name: str, bundle: Path | None, browser: Browser) -> Row:
     }
 
 
-def headless(folder: Path, side: int, **changes: int) -> Path:
+def exported(folder: Path, side: int, **changes: int) -> Path:
     bundle = folder / str(side)
-    write_bundle(random_checkpoint("S/16", image_size=(side, side), num_classes=0, **changes), bundle, replace=False)
+    write_bundle(random_checkpoint("S/16", image_size=(side, side), **changes), bundle, replace=False)
     return bundle
 
 
@@ -96,7 +96,7 @@ def opened(browser: Browser, url: str) -> Iterator[Page]:
 
 
 def until_map(browser: Browser, url: str) -> float:
-    """Seconds from the label, or from the embedding of a model without a head, until a map is drawn."""
+    """Seconds from the label until a map is drawn."""
     with opened(browser, url) as page:
         page.wait_for_load_state("networkidle")
         page.context.new_cdp_session(page).send("Network.emulateNetworkConditions", LINE)
