@@ -66,7 +66,7 @@ FAULTS = {
     ),
     # The page
     "older-map": Fault(  # Of two maps the one that arrives last is shown, and not the one that was asked for last.
-        "app/page/latest.js", "    this.cancel();\n    const { signal }", "    const { signal }"
+        "app/page/latest.js", "    this.#controller.abort();", "    // nothing"
     ),
     "label-by-index": Fault(  # A label that is a number is asked for by the index that another one's text is.
         "app/page/classes.js",
