@@ -25,7 +25,7 @@ from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
 from app.maps.attention_map import AttentionMap
 from app.maps.choice import Choice, choose, classes_for
-from app.maps.direction import Vectors
+from app.maps.direction import Vectors, asked_for, similarity
 from app.maps.explainer import Explainer
 from app.maps.judgement import Judgement
 from app.maps.measurement import Measurement
@@ -98,22 +98,27 @@ class Services:
         except TimeoutError:
             raise DeadlineExceeded from None
 
-    async def map(self, id: str, kept: KeptImage, request: Request, choice: Choice) -> AttentionMap:
-        """The map of a kept image. Raises what `maps`, `choose` and `Measurement` raise."""
+    async def map(
+        self, id: str, kept: KeptImage, request: Request, choice: Choice, direction: Vectors | None = None
+    ) -> AttentionMap:
+        """The map of a kept image, for a `direction` (1, features) where there is one. Raises what `maps`, `choose` and
+        `Measurement` raise.
+        """
+        manifest = self.bundle.manifest
         if choice.method == "measured":
-            return await self.measured(kept.image, choice, kept.classes[0], request, id=id)
-        return choose(await self.maps(id, kept, request, choice), self.bundle.manifest, choice)
+            of = kept.classes[0] if direction is None else direction
+            return await self.measured(kept.image, choice, of, request, id=id)
+        if direction is None:
+            return choose(await self.maps(id, kept, request, choice), manifest, choice)
+        (asked,) = asked_for(direction, manifest)
+        return similarity(await self.explained(id, kept, asked, request), manifest, choice, direction)
 
     async def measured(
         self, image: PreprocessedImage, choice: Choice, of: int | Vectors, request: Request, *, id: str | None = None
     ) -> AttentionMap:
-        """The map that `Measurement` makes until the request's deadline, of a label, by default the one given, or of a
-        direction (1, features). Raises what that raises.
-        """
+        """The map that `Measurement` makes until the request's deadline. Raises what that raises."""
         deadline = RequestState.of(request.scope).deadline
-        if isinstance(of, int):
-            return await self.measurement.map(image.pixels, choice, of, id=id, deadline=deadline)
-        return await self.measurement.similarity(image.pixels, choice, of, id=id, deadline=deadline)
+        return await self.measurement.map(image.pixels, choice, of, id=id, deadline=deadline)
 
     async def occluded(
         self,

@@ -2,9 +2,10 @@
 
 import asyncio
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -32,17 +33,36 @@ class Measurement:
         self,
         pixels: npt.NDArray[np.uint8],
         choice: Choice,
-        top: int,
+        of: int | Vectors,
         *,
         id: str | None = None,
         deadline: float = math.inf,
     ) -> AttentionMap:
-        """The measured map of an image (height, width, 3), by default for the label `top`. Passes that are kept under
-        `id` are not run again, for whichever label they were asked.
+        """The measured map of an image (height, width, 3): of a label, by default the one given, or of a direction
+        (1, features), which is that of one embedding less that of another. Passes that are kept under `id` are not run
+        again, for whichever label or direction they were asked.
 
         `deadline` is in seconds of time.monotonic. Raises InvalidParameter for a label that the model does not have
-        and for `like`, StoreUnavailable, and what Occlusion raises.
+        and for `like` without a direction, StoreUnavailable, and what Occlusion raises.
         """
+        followed = self._of_direction(choice, of) if isinstance(of, np.ndarray) else self._of_label(choice, of)
+        masks = Masks.of(self.manifest.tokens.grid, choice.passes)
+        numbers = followed.read(await self._answers(followed.output, pixels, masks, id, deadline))
+        measured = await asyncio.to_thread(measure, numbers, masks)
+        recipe = (
+            f"by how much each patch raises the {followed.says}, fitted to {choice.passes} runs of the model in which "
+            "parts of the image are covered with its mean colour or a blur"
+        )
+        of_what = {"method": "measured", "layer": "all", "head": "sum", "passes": choice.passes, **followed.named}
+        return AttentionMap(
+            chosen=Chosen(recipe=recipe, **of_what),
+            values=measured.values,
+            siblings=measured.values,
+            masses=dict.fromkeys(get_args(Prefix), 0.0),
+            spread=measured.spread,
+        )
+
+    def _of_label(self, choice: Choice, top: int) -> "_Followed":
         refuse_like(choice)
         labels = self.manifest.labels
         index, against = (
@@ -51,29 +71,20 @@ class Measurement:
         )
         assert index is not None
         label, other = labels[index], None if against is None else labels[against]
-        masks = Masks.of(self.manifest.tokens.grid, choice.passes)
-        logits = await self._answers("logits", pixels, masks, id, deadline)
-        numbers = log_odds(logits, self.scoring, index, against)
-        followed = f"log-odds of {label}" if other is None else f"logit of {label} above that of {other}"
-        return await self._fitted(numbers, masks, followed, label=label, index=index, against=other)
+        return _Followed(
+            output="logits",
+            read=lambda logits: log_odds(logits, self.scoring, index, against),
+            says=f"log-odds of {label}" if other is None else f"logit of {label} above that of {other}",
+            named={"label": label, "index": index, "against": other},
+        )
 
-    async def similarity(
-        self,
-        pixels: npt.NDArray[np.uint8],
-        choice: Choice,
-        direction: Vectors,
-        *,
-        id: str | None = None,
-        deadline: float = math.inf,
-    ) -> AttentionMap:
-        """The same of what this image's embedding has of a unit `direction` (1, features): of the cosine with another
-        image's, or of that less the cosine with a third. Raises StoreUnavailable, and what Occlusion raises.
-        """
-        masks = Masks.of(self.manifest.tokens.grid, choice.passes)
-        embeddings = await self._answers("embedding", pixels, masks, id, deadline)
-        numbers = unit(embeddings.astype(np.float64)) @ direction[0]
-        of = {"like": choice.like, "against": choice.against}
-        return await self._fitted(numbers, masks, f"cosine similarity with {said(choice)}", **of)
+    def _of_direction(self, choice: Choice, direction: Vectors) -> "_Followed":
+        return _Followed(
+            output="embedding",
+            read=lambda embeddings: unit(embeddings.astype(np.float64)) @ direction[0],
+            says=f"cosine similarity with {said(choice)}",
+            named={"like": choice.like, "against": choice.against},
+        )
 
     async def _answers(
         self, output: str, pixels: npt.NDArray[np.uint8], masks: Masks, id: str | None, deadline: float
@@ -91,17 +102,11 @@ class Measurement:
                 await self.explainer.keep_passes(id, output, known)
         return known[:passes]
 
-    async def _fitted(self, numbers: npt.NDArray[np.floating], masks: Masks, followed: str, **of: Any) -> AttentionMap:
-        """The map of `numbers` (passes,), which are those of what was `followed`."""
-        measured = await asyncio.to_thread(measure, numbers, masks)
-        recipe = (
-            f"by how much each patch raises the {followed}, fitted to {len(numbers)} runs of the model in which parts "
-            "of the image are covered with its mean colour or a blur"
-        )
-        return AttentionMap(
-            chosen=Chosen(method="measured", layer="all", head="sum", passes=len(numbers), recipe=recipe, **of),
-            values=measured.values,
-            siblings=measured.values,
-            masses=dict.fromkeys(get_args(Prefix), 0.0),
-            spread=measured.spread,
-        )
+
+class _Followed(NamedTuple):
+    """What a map is of."""
+
+    output: str  # of the lean graph
+    read: Callable[[npt.NDArray[np.float32]], npt.NDArray[np.floating]]  # a number for each pass, from that output
+    says: str
+    named: dict[str, Any]  # of `Chosen`

@@ -110,19 +110,13 @@ async def attention(
     beside = await others(choice, services, request)
 
     async def render(kind: Format) -> Callable[[], bytes]:
-        if beside:
-            direction = await direction_to(choice, beside, services, request)
-            if choice.method == "measured":
-                shown = await services.measured(kept.image, choice, direction, request, id=id)
-            else:
-                (asked,) = asked_for(direction, manifest)
-                shown = similarity(await services.explained(id, kept, asked, request), manifest, choice, direction)
-        elif of_phrase:
+        if of_phrase and not beside:
             maps = await services.maps(id, kept, request)
             explain = partial(services.explained, id, kept, request=request)
             shown, _ = await evidence_for(choice, phrases, services, request, maps.embedding, explain)
         else:
-            shown = await services.map(id, kept, request, choice)
+            direction = await direction_to(choice, beside, services, request) if beside else None
+            shown = await services.map(id, kept, request, choice, direction)
         return _renderer(kind, shown, kept.image, style, scale, {"id": id, "model": services.model_name})
 
     recipe = (id, services.bundle.digest, choice, phrases, style, scale)
