@@ -4,24 +4,22 @@ patches are asked.
 Chromium without a screen or a graphics card, on the cores of the server. The line is Chromium's own emulation.
 """
 
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FilePayload, Page
 
 from export.bundle import write_bundle
 from lab.benchmarks.random_model import random_checkpoint
 from lab.benchmarks.record import Row, Rows
 from lab.benchmarks.rounds import quartiles
+from tests.support.chromium import chromium
 from tests.support.pictures import jpeg
 from tests.support.server import PATIENT, running
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 LINE = {"offline": False, "latency": 40, "downloadThroughput": 50_000, "uploadThroughput": 50_000}
 ROUNDS = 5
 IMAGES = 4
@@ -77,15 +75,6 @@ def exported(folder: Path, side: int, **changes: int) -> Path:
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
-    path = next(filter(None, map(shutil.which, CHROMIUM)))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
-
-
-@contextmanager
 def opened(browser: Browser, url: str) -> Iterator[Page]:
     with browser.new_context() as context:
         page = context.new_page()
@@ -118,5 +107,5 @@ def asking(browser: Browser, url: str) -> tuple[str, float]:
 
 
 def add(page: Page, count: int) -> None:
-    files = [{"name": f"{i}.jpg", "mimeType": "image/jpeg", "buffer": jpeg(i)} for i in range(count)]
-    page.set_input_files("#file", files)  # type: ignore[arg-type]
+    files: list[FilePayload] = [{"name": f"{i}.jpg", "mimeType": "image/jpeg", "buffer": jpeg(i)} for i in range(count)]
+    page.set_input_files("#file", files)

@@ -1,29 +1,25 @@
 """A real server and a real browser. Any error or warning in the browser fails the test."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from tests.browser.stage import settle
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+from tests.support.chromium import chromium
 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Playwright keeps an event loop running in this thread, so the browser closes before other folders are tested."""
-    path = next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
-        pytest.skip(f"none of {', '.join(NAMES)} is installed")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+    with ExitStack() as running:
+        try:
+            browser = running.enter_context(chromium())
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
         yield browser
-        browser.close()
 
 
 @pytest.fixture
