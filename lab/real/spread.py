@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,6 @@ from app.images.preprocess import preprocess
 from app.inference.engine import Engine
 from app.inference.scoring import Scoring
 from app.maps.measured import Masks, Measured, log_odds, measure
-from app.maps.occlusion import Fill
 from app.maps.record import Maps
 from lab.benchmarks.bundle_engine import open_engine
 from lab.benchmarks.record import Rows
@@ -35,14 +34,10 @@ class Network(NamedTuple):
     engine: Engine
     manifest: Manifest
 
-    def covered(self, pixels: npt.NDArray[np.uint8], covered: npt.NDArray[np.bool_], fills: Sequence[Fill]) -> Values:
-        """Logits (n, classes) of an image under each row of `covered` (n, patches)."""
-        return under_masks(self.engine, self.manifest, pixels, covered, fills)["logits"]
-
     def measured(self, pixels: npt.NDArray[np.uint8], label: int, *passes: int) -> list[Measured]:
         """The maps of so many passes each."""
         masks = Masks.of(self.manifest.tokens.grid, max(passes))
-        logits = self.covered(pixels, masks.covered, masks.fills)
+        logits = under_masks(self.engine, self.manifest, pixels, masks)["logits"]
         followed = log_odds(logits, Scoring.of(self.manifest), label)
         return [measure(followed[:n], Masks.of(self.manifest.tokens.grid, n)) for n in passes]
 

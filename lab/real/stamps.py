@@ -64,7 +64,7 @@ class Network(NamedTuple):
 
     def embeddings(self, shown: Shown) -> Values:
         """(PASSES, features), each of length 1: of the image under each mask."""
-        outputs = under_masks(self.engine, self.manifest, shown.pixels, self.masks.covered, self.masks.fills)
+        outputs = under_masks(self.engine, self.manifest, shown.pixels, self.masks)
         return unit(outputs["embedding"])
 
     def patches(self, shown: Shown) -> Values:
@@ -98,15 +98,13 @@ def _shares(data: Data, network: Network, side: int) -> dict[tuple[str, str], li
     mean = unit(np.mean(np.concatenate(embeddings), axis=0))
     shares: dict[tuple[str, str], list[list[float]]] = {}
     for picture, (_, *of_likes, of_other) in zip(tqdm(made, desc=f"{side} pixels"), embeddings, strict=True):
-        masked = network.embeddings(picture.image) if side == MEASURED else np.zeros(0)
-        less = {
-            "the mean": network.explained(picture.image, mean)["evidence"][0],
-            "the other stamp": network.explained(picture.image, of_other)["evidence"][0],
-        }
+        vectors = {"the mean": mean, "the other stamp": of_other}
+        less = {title: network.explained(picture.image, vector)["evidence"][0] for title, vector in vectors.items()}
+        masked = network.embeddings(picture.image) if side == MEASURED else None
         for name, like, of_like in zip(LIKE, picture.likes, of_likes, strict=True):
             found = _maps(network, picture.image, like, of_like, less)
-            if len(masked):
-                for title, vector in (("the mean", mean), ("the other stamp", of_other)):
+            if masked is not None:
+                for title, vector in vectors.items():
                     of_masks = measured.measure(masked @ (of_like - vector), network.masks)
                     found[f"measured against {title}"] = of_masks.values.ravel()
             for title, values in found.items():

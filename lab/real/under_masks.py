@@ -1,21 +1,18 @@
 """What a network answers to an image parts of which are covered, as the service covers them."""
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 
 from app.bundle import Manifest
 from app.inference.engine import Engine, Outputs, Pixels
-from app.maps.occlusion import Fill, filled, occluded
+from app.maps.measured import Masks
+from app.maps.occlusion import filled, occluded
 
 BATCH = 8
 
 
-def under_masks(
-    engine: Engine, manifest: Manifest, pixels: Pixels, covered: npt.NDArray[np.bool_], fills: Sequence[Fill]
-) -> Outputs:
-    """Outputs of the lean graph, each (n, ...), for the image under each row of `covered` (n, patches)."""
+def under_masks(engine: Engine, manifest: Manifest, pixels: Pixels, masks: Masks) -> Outputs:
+    """Outputs of the lean graph, each (n, ...), for the image under each of n masks."""
+    covered, fills = masks.covered, masks.fills
     patch = manifest.tokens.patch
     under = {fill: filled(pixels, fill, patch=patch) for fill in set(fills)}
     runs = []
