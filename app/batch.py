@@ -137,7 +137,7 @@ class BatchClassifier:
         - `measured`, if it was asked for: the same with `spread`, the standard error of each value, for the receipt
 
         Raises BatchFailed when the fault is none of an image's, OSError for a file that cannot be read, and TypeError
-        for what is no image.
+        for anything else.
         """
         return self._wait_for(self._rows([None if image is None else file_of(image) for image in images]))
 

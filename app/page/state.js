@@ -95,7 +95,7 @@ export class State {
     });
   }
 
-  /** Report what is no value too, such as that images were added. */
+  /** Report changes by their names: of values, and others, such as `added` images. */
   say(...names) {
     this.#changes.dispatchEvent(new CustomEvent("change", { detail: new Set(names) }));
   }

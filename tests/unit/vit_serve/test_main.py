@@ -1,4 +1,4 @@
-"""vit_serve/__main__.py: what is no command."""
+"""vit_serve/__main__.py: words that name no command."""
 
 import sys
 
