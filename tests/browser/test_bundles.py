@@ -110,7 +110,8 @@ def test_labels_that_are_typed_have_scores_and_evidence_in_the_next_image_too(lo
     assert shares == pytest.approx([100 * one["score"] for one in answer], abs=0.06)
     settle(looking)
     assert (asked(looking)["label"], asked(looking)["prompt"]) == (answer[0]["label"], template)
-    assert evidence.is_checked() and evidence.is_visible()
+    assert evidence.is_checked()
+    assert evidence.is_visible()
     second = answer[1]["label"]
     rows.nth(1).locator("button").click()
     looking.locator("#saying", has_text=f"Red patches speak for “{second}”").wait_for()
