@@ -22,6 +22,7 @@ from app.backend import Backend
 from app.errors import InferenceFailed, InvalidParameter, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.source import Source, file_of
 from app.images.upload import Upload
+from app.inference.digits import listed
 from app.inference.engine import MOST_LIKELY_CLASS, NO_DIRECTIONS, Asked, Outputs
 from app.inference.phrases import NO_TOWER, PROMPT, Among, prompted
 from app.inference.scoring import TOP_K, Prediction, Scoring
@@ -238,7 +239,7 @@ class BatchClassifier:
             vector |= {"measured": of_vector.values, "spread": of_vector.spread}
 
     def _answer(self, outputs: Outputs, of_vectors: list[AttentionMap]) -> dict[str, Any]:
-        answer: dict[str, Any] = {"embedding": outputs["embedding"].astype(np.float32).tolist()}
+        answer: dict[str, Any] = {"embedding": listed(outputs["embedding"])}
         best: list[Prediction] | None = None
         if self._among:
             logits = self._among.logits(outputs["embedding"])
@@ -275,10 +276,10 @@ def _row_of(shown: AttentionMap) -> dict[str, Any]:
         "label": shown.chosen.label,
         "index": shown.chosen.index,
         "grid": list(shown.values.shape),
-        "values": shown.values.ravel().tolist(),
+        "values": listed(shown.values.ravel()),
     }
     if shown.spread is not None:
-        row["spread"] = shown.spread.ravel().tolist()
+        row["spread"] = listed(shown.spread.ravel())
     if shown.receipt:
         row["receipt"] = shown.receipt.model_dump(exclude_none=True)
     return row

@@ -11,6 +11,7 @@ from PIL import Image
 from app.batch import BatchClassifier, BatchFailed
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
+from app.inference.digits import listed
 from app.settings import DEMO_BUNDLE
 from tests.support.pictures import jpeg
 
@@ -44,7 +45,7 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         assert np.array_equal(row["tokens"][np.newaxis], np.load(BytesIO(tokens.content)))
         shown = client.post(f"{result['attention']}/evidence", json=VECTORS.tolist()).json()["results"]
         vectors = [{name: one[name] for name in ("values", "receipt")} for one in row["vectors"]]
-        assert [{**one, "values": one["values"].ravel().tolist()} for one in vectors] == shown
+        assert [{**one, "values": listed(one["values"].ravel())} for one in vectors] == shown
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {
