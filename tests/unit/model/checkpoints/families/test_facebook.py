@@ -12,6 +12,7 @@ from tests.support.altered import GOLDEN
 
 HEADS = {"heads": "3"}
 DEIT, MAE, DINO = ({**HEADS, "architecture": name} for name in ("DeiT", "MAE", "DINO"))
+NAMED_DINO = {"architecture": "DINO"}
 
 
 def state_of(path):
@@ -51,12 +52,6 @@ def test_deit_is_cropped_as_its_own_command_line_says(saved, kind):
     assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
 
 
-def test_other_classes_than_the_command_line_says_are_refused(saved):
-    content = {"model": state_of("deit/checkpoint.pth"), "args": argparse.Namespace(nb_classes=1000)}
-    with pytest.raises(CheckpointError, match="say 1000 classes, the head has 6"):
-        describe_checkpoint(saved(deit=content), overrides=DEIT)
-
-
 def of_size(width, depth, **more):
     """A file as DeiT's, with the shapes of the published network of that width, and so many blocks."""
     state = state_of("deit/checkpoint.pth") | {f"blocks.{depth - 1}.norm1.weight": torch.zeros(width)}
@@ -69,24 +64,18 @@ def test_published_sizes_imply_the_heads(saved):
     named = {"architecture": "DeiT"}
     assert describe_checkpoint(saved(deit=of_size(1280, 32)), overrides=named).config.heads == 16
     (problem,) = describe_checkpoint(saved(deit=of_size(1280, 31)), overrides=named).problems
-    assert problem == "the file does not say heads: give it, as in this example: --set heads=20"
+    assert problem.startswith("the file does not say heads: ")
 
 
 def test_fixed_positions_of_a_small_network_leave_open_whose_heads_it_has(saved):
     """MoCo v3 publishes ViT-S/16 with 12 heads, and its convert_to_deit.py writes it as DeiT does."""
     learned, named = torch.ones(1, 17, 384), {"architecture": "DeiT"}
-    fixed = torch.cat([torch.zeros(1, 1, 384), learned[:, 1:]], 1)
     assert describe_checkpoint(saved(deit=of_size(384, 12, pos_embed=learned)), overrides=named).config.heads == 6
-    of_moco = saved(deit=of_size(384, 12, pos_embed=fixed))
-    assert (
-        "MoCo v3 and MAE-Lite, whose networks of this size have 12 heads"
-        in describe_checkpoint(of_moco, overrides=named).problems[0]
-    )
-    assert describe_checkpoint(of_moco, overrides={**named, "heads": "12"}).config.heads == 12
-    tower = {f"module.visual.{name}": tensor for name, tensor in of_size(384, 12)["model"].items()}
-    (problem,) = describe_checkpoint(
-        saved(deit={"state_dict": without_head(tower)}), overrides={"architecture": "DINO"}
-    ).problems
+    fixed = torch.cat([torch.zeros(1, 1, 384), learned[:, 1:]], 1)
+    (problem,) = describe_checkpoint(saved(deit=of_size(384, 12, pos_embed=fixed)), overrides=named).problems
+    assert "MoCo v3 and MAE-Lite, whose networks of this size have 12 heads" in problem
+    tower = {f"module.visual.{name}": tensor for name, tensor in without_head(of_size(384, 12)["model"]).items()}
+    (problem,) = describe_checkpoint(saved(slip={"state_dict": tower}) / "slip.pth", overrides=NAMED_DINO).problems
     assert "the network is an image tower, and SLIP's of this size have 12 heads" in problem
 
 
@@ -111,33 +100,46 @@ def test_a_head_of_more_vectors_than_any_published_one_has_a_person_asked(saved)
     assert describe_checkpoint(saved(deit={"model": state}), overrides=DEIT | {"pool": "cls"}).config.head_layers == 2
 
 
-def test_the_batch_norm_of_maes_linear_probe_is_a_part_of_its_head(saved):
+def batch_norm(**how):
+    norm = torch.nn.BatchNorm1d(24, **how).eval()
+    for tensor in norm.state_dict().values():
+        if tensor.is_floating_point():
+            torch.nn.init.uniform_(tensor, 0.1, 2)
+    return norm
+
+
+def test_batch_norms_before_a_linear_head_are_a_part_of_it(saved):
     """mae main_linprobe.py: nn.Sequential(BatchNorm1d(width, affine=False, eps=1e-6), head)."""
-    state = without_head(state_of("deit/checkpoint.pth"))
-    norm, head = torch.nn.BatchNorm1d(24, affine=False, eps=1e-6).eval(), torch.nn.Linear(24, 6)
-    norm.running_mean.normal_()
-    norm.running_var.uniform_(1e-5, 1e-3)
-    probe = {f"head.{name}": tensor for name, tensor in torch.nn.Sequential(norm, head).state_dict().items()}
-    arguments = argparse.Namespace(blr=0.1, nb_classes=6, global_pool=False)
-    file = saved(mae={"model": state | probe, "args": arguments})
-    checkpoint = load_checkpoint(file, overrides=HEADS)
-    network = checkpoint.model
-    images = torch.randn(2, 3, 16, 16)
-    right = head(norm(network.read(network.encode(images))))
-    torch.testing.assert_close(network(images), right)
-    assert (checkpoint.architecture, checkpoint.origins["batch_norm_eps"].where) == ("MAE", "mae main_linprobe.py")
-    affine = torch.nn.BatchNorm1d(24).eval()
-    torch.nn.init.normal_(affine.weight)
-    torch.nn.init.normal_(affine.bias)
-    affine.running_mean.normal_()
-    both = torch.nn.Sequential(affine, torch.nn.BatchNorm1d(24).eval(), head)
-    both[1].running_mean.normal_()
-    both[1].running_var.uniform_(0.1, 2)
-    file = saved(mae={"model": state | {f"head.{name}": tensor for name, tensor in both.state_dict().items()}})
+    body, head = without_head(state_of("deit/checkpoint.pth")), torch.nn.Linear(24, 6)
+    probe = argparse.Namespace(blr=0.1, nb_classes=6, global_pool=False)
+    own = torch.nn.Sequential(batch_norm(), batch_norm(), head), {}, {**MAE, "batch_norm_eps": "1e-5"}
+    for layers, beside, overrides in (
+        (torch.nn.Sequential(batch_norm(affine=False, eps=1e-6), head), {"args": probe}, HEADS),
+        own,
+    ):
+        state = body | {f"head.{name}": tensor for name, tensor in layers.state_dict().items()}
+        file = saved(mae={"model": state, **beside})
+        loaded, images = load_checkpoint(file, overrides=overrides), torch.randn(2, 3, 16, 16)
+        right = layers(loaded.model.read(loaded.model.encode(images)))
+        torch.testing.assert_close(loaded.model(images), right)
+        assert loaded.architecture == "MAE"
     problem, *_ = describe_checkpoint(file, overrides=MAE).problems
     assert "eps of the batch norm" in problem
-    network = load_checkpoint(file, overrides=MAE | {"batch_norm_eps": "1e-5"}).model
-    torch.testing.assert_close(network(images), both(network.read(network.encode(images))))
+
+
+def test_a_persons_head_called_like_that_of_dinos_training_is_no_part_of_training(saved):
+    state = state_of("dino-four-blocks/checkpoint.dino/full.pth")
+    layers = {"head.mlp.0.weight": torch.ones(8, 24), "head.mlp.2.weight": torch.ones(5, 8)}
+    with pytest.raises(CheckpointError, match=r"head\.mlp\.0\.weight.*more than one layer"):
+        describe_checkpoint(saved(dino=state | layers), overrides=DINO)
+    of_training = layers | {"head.last_layer.weight_v": torch.ones(9, 5)}
+    one_layer = {"head.mlp.weight": torch.ones(5, 24)}
+    for head, overrides, classes in (
+        (of_training, HEADS, 0),
+        (layers, {**DINO, "num_classes": "0"}, 0),
+        (one_layer, DINO, 5),
+    ):
+        assert describe_checkpoint(saved(dino=state | head), overrides=overrides).config.num_classes == classes
 
 
 @pytest.mark.parametrize(
@@ -153,21 +155,6 @@ def test_a_backbone_alone_gives_its_class_token(folder, file):
     read = both.model.embedding(both.model.encode(images))
     part = read[:, :width] if both.config.pool == "cls_mean" else read[:, -width:]
     torch.testing.assert_close(alone.model(images), part)
-
-
-def test_a_persons_head_called_like_that_of_dinos_training_is_no_part_of_training(saved):
-    state = state_of("dino-four-blocks/checkpoint.dino/full.pth")
-    layers = {"head.mlp.0.weight": torch.ones(8, 24), "head.mlp.2.weight": torch.ones(5, 8)}
-    with pytest.raises(CheckpointError, match=r"head\.mlp\.0\.weight.*more than one layer"):
-        describe_checkpoint(saved(dino=state | layers), overrides=DINO)
-    last = {"head.last_layer.weight_v": torch.ones(9, 5)}
-    for backbone in (
-        describe_checkpoint(saved(dino=state | layers | last), overrides=HEADS),
-        describe_checkpoint(saved(dino=state | layers), overrides={**DINO, "num_classes": "0"}),
-    ):
-        assert (backbone.architecture, backbone.config.num_classes) == ("DINO", 0)
-    one_layer = describe_checkpoint(saved(dino=state | {"head.mlp.weight": torch.ones(5, 24)}), overrides=DINO)
-    assert one_layer.config.num_classes == 5
 
 
 def test_maes_pretrained_encoder_gives_its_class_token(saved):
@@ -193,8 +180,11 @@ def test_a_linear_head_on_the_class_token_of_dinov2(saved):
     assert not description.advice
 
 
-def test_two_files_with_the_same_tensors_and_three_files_are_refused(saved):
+def test_other_classes_than_the_command_line_says_and_files_with_the_same_tensors_are_refused(saved):
     state = state_of("deit/checkpoint.pth")
+    content = {"model": state, "args": argparse.Namespace(nb_classes=1000)}
+    with pytest.raises(CheckpointError, match="say 1000 classes, the head has 6"):
+        describe_checkpoint(saved(one=content), overrides=DEIT)
     with pytest.raises(CheckpointError, match=r"both have blocks\.0\.attn\.proj\.bias: name the file to load"):
         load_checkpoint(saved(one={"model": state}, two={"model": state}), overrides=DEIT)
     with pytest.raises(CheckpointError, match="3 files with weights: name one, such as "):

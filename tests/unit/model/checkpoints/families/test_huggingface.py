@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-import torch.nn.functional as F
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
@@ -50,22 +49,17 @@ def test_the_head_of_a_classifier_can_be_left_out(case):
     assert alone.labels == ()
 
 
-WRONG_NAMES = {
-    "a hole": ({"0": "a", "1": "b", "2": "c", "3": "d", "5": "e"}, "there is no label of index 4"),
-    "too few": ({"0": "a"}, "config.json has 1 labels, the model has 5 classes"),
-}
-REMEDY = ": --labels FILE names the classes, --labels none numbers them"
-
-
-@pytest.mark.parametrize("names", WRONG_NAMES)
-def test_wrong_names_matter_only_where_they_are_served(changed, tmp_path, names):
-    id2label, reason = WRONG_NAMES[names]
+@pytest.mark.parametrize(
+    ("id2label", "reason"),
+    [
+        ({"0": "a", "1": "b", "2": "c", "3": "d", "5": "e"}, "there is no label of index 4"),
+        ({"0": "a"}, "config.json has 1 labels, the model has 5 classes"),
+    ],
+)
+def test_wrong_names_matter_only_where_they_are_served(changed, id2label, reason):
     folder = changed(id2label=id2label)
-    with pytest.raises(CheckpointError) as refusal:
+    with pytest.raises(CheckpointError, match=f"{reason}: --labels FILE names the classes, --labels none numbers"):
         load_checkpoint(folder)
-    assert str(refusal.value).endswith(reason + REMEDY)
-    (tmp_path / "five.txt").write_text("v\nw\nx\ny\nz\n")
-    assert load_checkpoint(folder, labels=str(tmp_path / "five.txt")).labels == tuple("vwxyz")
     assert load_checkpoint(folder, labels="none").labels == tuple(f"class {i}" for i in range(5))
     assert load_checkpoint(folder, overrides={"num_classes": "0"}).labels == ()
 
@@ -141,22 +135,7 @@ def test_keys_that_are_not_in_config_json_are_their_classs_defaults(changed):
     config = description.config
     assert (config.norm_eps, config.activation, config.qkv_bias) == (1e-6, "gelu", True)
     assert description.origins["norm_eps"].where == "transformers' default for vit_msn"
-    assert description.origins["heads"].where == "config.json"
-    gated = describe_checkpoint(GOLDEN / "huggingface-dinov2-v5")
-    assert (gated.config.activation, gated.origins["activation"].where) == ("silu", "Dinov2ForImageClassification")
 
 
 def test_the_problem_type_says_how_to_score(changed):
     assert describe_checkpoint(changed(problem_type="multi_label_classification")).score == "sigmoid"
-
-
-def test_a_backbone_gives_the_output_of_its_pooler(changed):
-    """ViTModel's pooler is a layer with tanh on the class token."""
-
-    weight, bias = torch.randn(24, 24), torch.randn(24)
-    pooler = {"vit.pooler.dense.weight": weight, "vit.pooler.dense.bias": bias}
-    folder = changed(architectures=["ViTModel"], tensors=lambda state: without("classifier")(state) | pooler)
-    checkpoint = load_checkpoint(folder)
-    model, images = checkpoint.model, torch.randn(2, 3, *checkpoint.config.image_size)
-    assert (checkpoint.labels, checkpoint.config.embedding) == ((), 24)
-    torch.testing.assert_close(model(images), torch.tanh(F.linear(model.encode(images)[:, 0], weight, bias)))

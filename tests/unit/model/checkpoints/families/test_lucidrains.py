@@ -8,7 +8,6 @@ from model.checkpoints.checkpoint import CheckpointError
 from tests.support.altered import GOLDEN, altered, stated, with_more
 
 CASE = "vit-pytorch-1.26.11-cls"
-PATCH = 4
 
 
 @pytest.mark.parametrize(
@@ -19,7 +18,7 @@ def test_an_image_takes_the_first_positions_of_the_table(tmp_path, positions, gr
     """vit.py: x += pos_embedding[:, :(n + 1)]. The README wants a table for the longer side of rectangles."""
     table = torch.randn(1, positions + 1, 24)
     folder = altered(CASE, tmp_path, tensors=with_more({"pos_embedding": table}))
-    size = f"{PATCH * grid[0]},{PATCH * grid[1]}"
+    size = f"{4 * grid[0]},{4 * grid[1]}"  # in patches of 4 pixels
     checkpoint = load_checkpoint(folder, overrides=stated(CASE) | {"image_size": size})
     assert checkpoint.config.grid == grid
     patches = grid[0] * grid[1]
