@@ -125,14 +125,13 @@ def test_floats_of_every_width_are_weights(tmp_path, dtype):
     assert same_weights(load_checkpoint(folder).model, load_checkpoint(expected).model)
 
 
-def test_a_pickle_with_quantised_tensors_of_a_library(tmp_path, monkeypatch):
+def test_a_pickle_with_quantised_tensors_of_a_library(saved, monkeypatch):
     module = types.ModuleType("torchao.dtypes")
     module.AffineQuantizedTensor = type("AffineQuantizedTensor", (), {"__module__": "torchao.dtypes"})
     for name in ("torchao", "torchao.dtypes"):
         monkeypatch.setitem(sys.modules, name, module)
-    torch.save({"head.weight": module.AffineQuantizedTensor()}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match=r"^x\.pth is quantised: give the model"):
-        load_checkpoint(tmp_path / "x.pth")
+        load_checkpoint(saved({"head.weight": module.AffineQuantizedTensor()}))
 
 
 def filled(name, value):
@@ -191,24 +190,21 @@ SWEPT = "module.classifiers_dict.classifier_4_blocks_avgpool_True_lr_0_00050.lin
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*nested tensors:UserWarning")
-def test_tensors_that_are_no_weights_are_called_what_they_are(tmp_path, name, change, message):
+def test_tensors_that_are_no_weights_are_called_what_they_are(saved, name, change, message):
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
-    torch.save(state | {name: change(state[MATRIX])}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match=f"{re.escape(name)}.* is {message}"):
-        load_checkpoint(tmp_path / "x.pth")
+        load_checkpoint(saved(state | {name: change(state[MATRIX])}))
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 4, 2, 3), (0, 2, 3, 1), (2, 3, 1, 0)])
-def test_patches_of_a_video_and_axes_in_another_order_are_named(tmp_path, axes):
+def test_patches_of_a_video_and_axes_in_another_order_are_named(saved, axes):
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
     patches = state[PATCHES][(..., *[None] * (len(axes) - 4))].permute(axes).contiguous()
-    torch.save(state | {PATCHES: patches}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match=r"of patch_embed\.proj\.weight: supported are patches of an image"):
-        load_checkpoint(tmp_path / "x.pth")
+        load_checkpoint(saved(state | {PATCHES: patches}))
 
 
 @pytest.mark.parametrize("wrapped", [lambda arrays: arrays, lambda arrays: {"model": arrays, "epoch": 3}])
-def test_arrays_in_a_pickle_are_named(tmp_path, wrapped):
-    torch.save(wrapped({"head.weight": np.ones((6, 24), np.float32)}), tmp_path / "x.pth")
+def test_arrays_in_a_pickle_are_named(saved, wrapped):
     with pytest.raises(CheckpointError, match=r"x\.pth holds NumPy's arrays .* numpy\.savez"):
-        load_checkpoint(tmp_path / "x.pth")
+        load_checkpoint(saved(wrapped({"head.weight": np.ones((6, 24), np.float32)})))

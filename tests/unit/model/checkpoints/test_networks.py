@@ -23,15 +23,6 @@ STATE = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,11}", fullmatch=True)
 
 
-@pytest.fixture
-def saved(tmp_path):
-    def save(content):
-        torch.save(content, tmp_path / "x.pth")
-        return tmp_path / "x.pth"
-
-    return save
-
-
 @pytest.fixture(scope="module")
 def plain():
     return load_checkpoint(GOLDEN / "deit/checkpoint.pth", overrides=HEADS).model

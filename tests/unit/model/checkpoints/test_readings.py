@@ -27,11 +27,6 @@ OF_TIMM = {"architecture": "vit_tiny_patch16_224.augreg_in21k", **SIZES}
 Args = argparse.Namespace
 
 
-def saved(folder, content, name="x.pth"):
-    torch.save(content, folder / name)
-    return folder / name
-
-
 @pytest.mark.parametrize(
     ("content", "also", "example"),
     [
@@ -41,10 +36,10 @@ def saved(folder, content, name="x.pth"):
         (HEADLESS, "DINO", "vit"),
     ],
 )
-def test_whose_a_file_is_that_several_libraries_may_have_written_is_asked(tmp_path, content, also, example):
+def test_whose_a_file_is_that_several_libraries_may_have_written_is_asked(saved, tmp_path, content, also, example):
     for name, first in (("x.pth", example), (f"{also}_tiny.pth".lower(), also)):
         with pytest.raises(CheckpointError, match=f"does not say architecture.* --set architecture={also}") as question:
-            describe_checkpoint(saved(tmp_path, content, name))
+            describe_checkpoint(saved(content, name))
         assert re.search(rf"in this example.*?: --set architecture={first}", str(question.value))
     chosen = describe_checkpoint(tmp_path / "x.pth", overrides={"architecture": also, "heads": "3"})
     assert (chosen.architecture, chosen.origins["mean"].source) == (also, "by hand")
@@ -60,14 +55,14 @@ def test_whose_a_file_is_that_several_libraries_may_have_written_is_asked(tmp_pa
         ({"model": HEADLESS | {"decoder_embed.weight": torch.ones(8, 24)}}, "MAE"),
     ],
 )
-def test_a_script_or_a_tensor_of_its_own_proves_whose_a_file_is(tmp_path, content, member):
-    assert describe_checkpoint(saved(tmp_path, content), overrides={"heads": "3"}).architecture == member
+def test_a_script_or_a_tensor_of_its_own_proves_whose_a_file_is(saved, content, member):
+    assert describe_checkpoint(saved(content), overrides={"heads": "3"}).architecture == member
 
 
-def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(tmp_path):
+def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(saved):
     """TIPS, and a person's own training of DINOv2, have its tensors and other pixels."""
     state = HEADLESS | {"mask_token": torch.zeros(1, 24), "register_tokens": torch.zeros(1, 2, 24)}
-    origins = describe_checkpoint(saved(tmp_path, {"teacher": state}), overrides={"heads": "3"}).origins
+    origins = describe_checkpoint(saved({"teacher": state}), overrides={"heads": "3"}).origins
     assert origins["mean"] == ("guessed", "dinov2 data/transforms.py")
     assert {origins[name].source for name in ("architecture", "activation", "norm_eps", "crop")} == {"guessed"}
     assert {origins[name].source for name in ("width", "depth", "registers", "num_classes")} == {"read"}
@@ -90,8 +85,8 @@ TRANSFORM = f"Compose(\n  Resize(size=9)\n  Normalize(mean={MEAN}, std={OTHER})\
     ],
 )
 @pytest.mark.parametrize("named", [OF_DEIT, OF_TIMM])
-def test_pixels_that_a_file_states_are_taken_in_every_family(tmp_path, content, mean, where, named):
-    description = describe_checkpoint(saved(tmp_path, {"model": PLAIN, **content}), overrides=named)
+def test_pixels_that_a_file_states_are_taken_in_every_family(saved, content, mean, where, named):
+    description = describe_checkpoint(saved({"model": PLAIN, **content}), overrides=named)
     assert description.preprocessing.mean == pytest.approx(mean)
     assert description.origins["mean"].source == "stated"
     assert re.match(rf"{where} of the file|args in the file", description.origins["mean"].where)
@@ -114,16 +109,16 @@ def test_pixels_that_a_script_has_written_beside_the_weights_are_taken(tmp_path)
     ],
 )
 @pytest.mark.parametrize("named", [OF_DEIT, OF_TIMM])
-def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked_for(tmp_path, content, message, named):
-    file = saved(tmp_path, {"model": PLAIN, **content})
+def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked_for(saved, content, message, named):
+    file = saved({"model": PLAIN, **content})
     with pytest.raises(CheckpointError, match=message):
         describe_checkpoint(file, overrides=named)
     answered = describe_checkpoint(file, overrides=named | {"mean": "0,0,0", "image_size": "16,16"})
     assert (answered.preprocessing.mean, answered.origins["mean"].source) == ((0, 0, 0), "by hand")
 
 
-def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
-    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_pct": 0.5, "interpolation": "LANCZOS"}})
+def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(saved):
+    file = saved({"model": PLAIN, "config": {"crop_pct": 0.5, "interpolation": "LANCZOS"}})
     description = describe_checkpoint(file, overrides=OF_DEIT)
     assert (description.preprocessing.resize_size, description.preprocessing.interpolation) == ((32, 32), "lanczos")
     assert {description.origins[name].source for name in ("resize_size", "interpolation")} == {"stated"}
@@ -138,18 +133,18 @@ def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
         ({"args": Args(img_size=None, mean=None, interpolation="", crop_pct=0.9, lr=0.1)}, ""),
     ],
 )
-def test_what_a_file_says_of_pixels_and_is_not_used_is_named(tmp_path, content, left):
+def test_what_a_file_says_of_pixels_and_is_not_used_is_named(saved, content, left):
     for named in (OF_DEIT, OF_TIMM):
-        advice = describe_checkpoint(saved(tmp_path, {"model": PLAIN, **content}), overrides=named).advice
+        advice = describe_checkpoint(saved({"model": PLAIN, **content}), overrides=named).advice
         assert advice == (f"Said and not used: {left}." if left else "")
 
 
-def test_a_network_that_any_script_calls_as_timm_does_is_not_asked_for(tmp_path):
+def test_a_network_that_any_script_calls_as_timm_does_is_not_asked_for(saved):
     name = "vit_tiny_patch16_224.augreg_in21k"
     for content in ({"hyper_parameters": {"model_name": name}}, {"args": Args(model=f"hf_hub:timm/{name}")}):
-        found = describe_checkpoint(saved(tmp_path, {"state_dict": PLAIN, **content}), overrides=SIZES)
+        found = describe_checkpoint(saved({"state_dict": PLAIN, **content}), overrides=SIZES)
         assert (found.architecture, found.origins["architecture"].source) == ("vit_tiny_patch16_224", "stated")
-    two = saved(tmp_path, {"state_dict": PLAIN, "arch": name, "config": {"backbone": "deit3_small_patch16_224"}})
+    two = saved({"state_dict": PLAIN, "arch": name, "config": {"backbone": "deit3_small_patch16_224"}})
     with pytest.raises(CheckpointError, match="does not say architecture"):
         describe_checkpoint(two, overrides=SIZES)
 
@@ -214,17 +209,17 @@ def test_what_the_classifier_of_dinov2_with_registers_reads_changed_between_rele
             describe_checkpoint(folder, overrides={"pool": "mean"})
 
 
-def test_positions_that_may_be_of_overlapping_patches_are_asked_about(tmp_path):
+def test_positions_that_may_be_of_overlapping_patches_are_asked_about(saved):
     """TransReID: kernels of 16 pixels, 12 apart, in an image of 256."""
     shapes = {"pos_embed": torch.zeros(1, 1 + 21**2, 24), "patch_embed.proj.weight": torch.zeros(24, 3, 16, 16)}
-    file, named = saved(tmp_path, HEADLESS | shapes), {"architecture": "DINO", "heads": "3"}
+    file, named = saved(HEADLESS | shapes), {"architecture": "DINO", "heads": "3"}
     (problem,) = describe_checkpoint(file, overrides=named).problems
     assert "336 x 336 pixels, or of 256 x 256 in patches that overlap" in problem
     assert not describe_checkpoint(file, overrides=named | {"image_size": "336,336"}).problems
 
 
-def test_whole_numbers_alone_are_those_of_a_quantised_file(tmp_path):
+def test_whole_numbers_alone_are_those_of_a_quantised_file(saved):
     name = "blocks.0.mlp.fc1.weight"
-    file = saved(tmp_path, {"model": PLAIN | {name: (PLAIN[name] * 100).round()}})
+    file = saved({"model": PLAIN | {name: (PLAIN[name] * 100).round()}})
     with pytest.raises(CheckpointError, match=f"has whole numbers alone in {name}"):
         load_checkpoint(file, overrides=OF_DEIT)

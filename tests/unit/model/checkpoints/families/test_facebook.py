@@ -20,25 +20,13 @@ def state_of(path):
     return content.get("model", content)
 
 
-@pytest.fixture
-def saved(tmp_path):
-    """Writes files into one folder and gives its path."""
-
-    def save(**contents):
-        for name, content in contents.items():
-            torch.save(content, tmp_path / f"{name}.pth")
-        return tmp_path
-
-    return save
-
-
 def test_mae_cuts_nothing_off_above_224_pixels(saved):
     """mae util/datasets.py: crop_pct = 1.0 if args.input_size > 224."""
     state = state_of("mae/checkpoint.pth")
     assert state["pos_embed"].shape[1:] == (17, 24)  # 4 x 4 patches of 4 pixels
     for side, resized in ((224, 256), (256, 256)):
         table = torch.zeros(1, 1 + (side // 4) ** 2, 24)
-        recipe = describe_checkpoint(saved(mae={"model": state | {"pos_embed": table}}), overrides=MAE).preprocessing
+        recipe = describe_checkpoint(saved({"model": state | {"pos_embed": table}}), overrides=MAE).preprocessing
         assert (recipe.size, recipe.resize_size) == ((side, side), (resized, resized))
 
 
@@ -46,7 +34,7 @@ def test_mae_cuts_nothing_off_above_224_pixels(saved):
 def test_deit_is_cropped_as_its_own_command_line_says(saved, kind):
     """deit datasets.py, build_transform: size = int(args.input_size / args.eval_crop_ratio)."""
     content = {"model": state_of("deit/checkpoint.pth"), "args": kind(eval_crop_ratio=0.5)}
-    description = describe_checkpoint(saved(deit=content), overrides=HEADS)
+    description = describe_checkpoint(saved(content), overrides=HEADS)
     recipe = description.preprocessing
     assert description.origins["resize_size"] == ("stated", "args.eval_crop_ratio of the file")
     assert recipe.resize_size == (2 * recipe.size[0], 2 * recipe.size[1])
@@ -62,20 +50,20 @@ def of_size(width, depth, **more):
 def test_published_sizes_imply_the_heads(saved):
     """Another number of blocks is of a person's own network, whose heads are written nowhere."""
     named = {"architecture": "DeiT"}
-    assert describe_checkpoint(saved(deit=of_size(1280, 32)), overrides=named).config.heads == 16
-    (problem,) = describe_checkpoint(saved(deit=of_size(1280, 31)), overrides=named).problems
+    assert describe_checkpoint(saved(of_size(1280, 32)), overrides=named).config.heads == 16
+    (problem,) = describe_checkpoint(saved(of_size(1280, 31)), overrides=named).problems
     assert problem.startswith("the file does not say heads: ")
 
 
 def test_fixed_positions_of_a_small_network_leave_open_whose_heads_it_has(saved):
     """MoCo v3 publishes ViT-S/16 with 12 heads, and its convert_to_deit.py writes it as DeiT does."""
     learned, named = torch.ones(1, 17, 384), {"architecture": "DeiT"}
-    assert describe_checkpoint(saved(deit=of_size(384, 12, pos_embed=learned)), overrides=named).config.heads == 6
+    assert describe_checkpoint(saved(of_size(384, 12, pos_embed=learned)), overrides=named).config.heads == 6
     fixed = torch.cat([torch.zeros(1, 1, 384), learned[:, 1:]], 1)
-    (problem,) = describe_checkpoint(saved(deit=of_size(384, 12, pos_embed=fixed)), overrides=named).problems
+    (problem,) = describe_checkpoint(saved(of_size(384, 12, pos_embed=fixed)), overrides=named).problems
     assert "MoCo v3 and MAE-Lite, whose networks of this size have 12 heads" in problem
     tower = {f"module.visual.{name}": tensor for name, tensor in without_head(of_size(384, 12)["model"]).items()}
-    (problem,) = describe_checkpoint(saved(slip={"state_dict": tower}) / "slip.pth", overrides=NAMED_DINO).problems
+    (problem,) = describe_checkpoint(saved({"state_dict": tower}), overrides=NAMED_DINO).problems
     assert "the network is an image tower, and SLIP's of this size have 12 heads" in problem
 
 
@@ -87,7 +75,7 @@ def test_moco_v3_is_known_by_its_arch_and_its_positions(saved):
     """moco-v3 main_lincls.py: Resize(256), which is bilinear, and CenterCrop(224)."""
     table = torch.cat([torch.zeros(1, 1, 384), torch.ones(1, 56**2, 384)], 1)
     state = {f"module.{name}": tensor for name, tensor in of_size(384, 12, pos_embed=table)["model"].items()}
-    description = describe_checkpoint(saved(moco={"arch": "vit_small", "state_dict": state}))
+    description = describe_checkpoint(saved({"arch": "vit_small", "state_dict": state}))
     assert (description.architecture, description.config.heads, description.config.pool) == ("MoCo v3", 12, "cls")
     recipe = description.preprocessing
     assert (recipe.size, recipe.resize_size, recipe.interpolation) == ((224, 224), (256, 256), "bilinear")
@@ -95,9 +83,9 @@ def test_moco_v3_is_known_by_its_arch_and_its_positions(saved):
 
 def test_a_head_of_more_vectors_than_any_published_one_has_a_person_asked(saved):
     state = state_of("deit/checkpoint.pth") | {"head.weight": torch.zeros(6, 48)}
-    (problem,) = describe_checkpoint(saved(deit={"model": state}), overrides=DEIT).problems
+    (problem,) = describe_checkpoint(saved({"model": state}), overrides=DEIT).problems
     assert problem.startswith("the head reads 48 numbers, 2 times the width, as no published head of DeiT: ")
-    assert describe_checkpoint(saved(deit={"model": state}), overrides=DEIT | {"pool": "cls"}).config.head_layers == 2
+    assert describe_checkpoint(saved({"model": state}), overrides=DEIT | {"pool": "cls"}).config.head_layers == 2
 
 
 def batch_norm(**how):
@@ -118,7 +106,7 @@ def test_batch_norms_before_a_linear_head_are_a_part_of_it(saved):
         own,
     ):
         state = body | {f"head.{name}": tensor for name, tensor in layers.state_dict().items()}
-        file = saved(mae={"model": state, **beside})
+        file = saved({"model": state, **beside})
         loaded, images = load_checkpoint(file, overrides=overrides), torch.randn(2, 3, 16, 16)
         right = layers(loaded.model.read(loaded.model.encode(images)))
         torch.testing.assert_close(loaded.model(images), right)
@@ -131,7 +119,7 @@ def test_a_persons_head_called_like_that_of_dinos_training_is_no_part_of_trainin
     state = state_of("dino-four-blocks/checkpoint.dino/full.pth")
     layers = {"head.mlp.0.weight": torch.ones(8, 24), "head.mlp.2.weight": torch.ones(5, 8)}
     with pytest.raises(CheckpointError, match=r"head\.mlp\.0\.weight.*more than one layer"):
-        describe_checkpoint(saved(dino=state | layers), overrides=DINO)
+        describe_checkpoint(saved(state | layers), overrides=DINO)
     of_training = layers | {"head.last_layer.weight_v": torch.ones(9, 5)}
     one_layer = {"head.mlp.weight": torch.ones(5, 24)}
     for head, overrides, classes in (
@@ -139,7 +127,7 @@ def test_a_persons_head_called_like_that_of_dinos_training_is_no_part_of_trainin
         (layers, {**DINO, "num_classes": "0"}, 0),
         (one_layer, DINO, 5),
     ):
-        assert describe_checkpoint(saved(dino=state | head), overrides=overrides).config.num_classes == classes
+        assert describe_checkpoint(saved(state | head), overrides=overrides).config.num_classes == classes
 
 
 @pytest.mark.parametrize(
@@ -165,7 +153,7 @@ def test_maes_pretrained_encoder_gives_its_class_token(saved):
     for kind in ("weight", "bias"):
         state[f"norm.{kind}"] = state.pop(f"fc_norm.{kind}")
         del state[f"head.{kind}"]
-    alone = load_checkpoint(saved(pretrain={"model": state}), overrides=HEADS)
+    alone = load_checkpoint(saved({"model": state}), overrides=HEADS)
     assert alone.architecture == "MAE"
     images = torch.randn(2, 3, *alone.config.image_size)
     torch.testing.assert_close(alone.model(images), tuned.fc_norm(tuned.layers(images)[-1][:, 0]))
@@ -175,7 +163,7 @@ def test_a_linear_head_on_the_class_token_of_dinov2(saved):
     """As most people fine-tune the backbone of torch.hub."""
     state = state_of("dinov2/checkpoint.hub/pretrain.pth")
     state |= {"classifier.weight": torch.ones(6, state["cls_token"].shape[-1]), "classifier.bias": torch.ones(6)}
-    description = describe_checkpoint(saved(tuned=state), overrides=HEADS)
+    description = describe_checkpoint(saved(state), overrides=HEADS)
     assert (description.config.pool, description.config.head_layers, description.config.num_classes) == ("cls", 1, 6)
     assert not description.advice
 
@@ -184,11 +172,11 @@ def test_other_classes_than_the_command_line_says_and_files_with_the_same_tensor
     state = state_of("deit/checkpoint.pth")
     content = {"model": state, "args": argparse.Namespace(nb_classes=1000)}
     with pytest.raises(CheckpointError, match="say 1000 classes, the head has 6"):
-        describe_checkpoint(saved(one=content), overrides=DEIT)
+        describe_checkpoint(saved(content), overrides=DEIT)
     with pytest.raises(CheckpointError, match=r"both have blocks\.0\.attn\.proj\.bias: name the file to load"):
-        load_checkpoint(saved(one={"model": state}, two={"model": state}), overrides=DEIT)
+        load_checkpoint(saved({"model": state}, "two.pth").parent, overrides=DEIT)
     with pytest.raises(CheckpointError, match="3 files with weights: name one, such as "):
-        load_checkpoint(saved(three={}))
+        load_checkpoint(saved({}, "three.pth").parent)
 
 
 def test_dinos_pool_can_be_set_where_two_readings_fit():

@@ -31,9 +31,8 @@ def published(width, depth, patch, side):
         (1280, 32, 14, 518, 16, 518, "bicubic", "ViT_H_14_Weights.IMAGENET1K_SWAG_E2E_V1"),
     ],
 )
-def test_published_weights_are_known_by_sizes(tmp_path, width, depth, patch, side, heads, resize, interpolation, entry):
-    torch.save(published(width, depth, patch, side), tmp_path / "vit.pth")
-    description = describe_checkpoint(tmp_path / "vit.pth")
+def test_published_weights_are_known_by_sizes(saved, width, depth, patch, side, heads, resize, interpolation, entry):
+    description = describe_checkpoint(saved(published(width, depth, patch, side)))
     recipe = description.preprocessing
     assert (description.config.heads, description.config.mlp_dim) == (heads, 4 * width)
     assert (recipe.size, recipe.resize_size) == ((side, side), (resize, resize))
@@ -41,25 +40,24 @@ def test_published_weights_are_known_by_sizes(tmp_path, width, depth, patch, sid
     assert description.origins["mean"].where == f"torchvision's {entry}"
 
 
-def test_half_a_command_line_goes_before_what_is_published_too(tmp_path):
-    file, state = tmp_path / "model_9.pth", published(768, 12, 16, 224)
-    torch.save({"model": state, "args": argparse.Namespace(interpolation="bicubic")}, file)
-    description = describe_checkpoint(file)
+def test_half_a_command_line_goes_before_what_is_published_too(saved):
+    state = published(768, 12, 16, 224)
+    description = describe_checkpoint(saved({"model": state, "args": argparse.Namespace(interpolation="bicubic")}))
     assert (description.preprocessing.interpolation, description.preprocessing.resize_size) == ("bicubic", (256, 256))
     assert description.origins["resize_size"].where == "torchvision's ViT_B_16_Weights.IMAGENET1K_V1"
-    torch.save({"model": state, "args": argparse.Namespace(val_crop_size=208)}, file)
+    file = saved({"model": state, "args": argparse.Namespace(val_crop_size=208)})
     with pytest.raises(CheckpointError, match=r"says image_size 224,224, and args\.val_crop_size of the file 208,208"):
         describe_checkpoint(file)
 
 
-def test_the_command_line_in_the_file_comes_first(tmp_path):
+def test_the_command_line_in_the_file_comes_first(saved):
     """references/classification/train.py saves it."""
     arguments = argparse.Namespace(val_resize_size=23, interpolation="bicubic")
     state = torch.load(GOLDEN / "torchvision-vit/checkpoint.pth", weights_only=True)
-    torch.save({"model": state, "args": arguments}, tmp_path / "model_9.pth")
-    description = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3"})
+    file = saved({"model": state, "args": arguments})
+    description = describe_checkpoint(file, overrides={"heads": "3"})
     assert (description.preprocessing.resize_size, description.preprocessing.interpolation) == ((23, 23), "bicubic")
     assert description.origins["resize_size"].where == "args.val_resize_size of the file"
     assert "--set resize_size=" not in description.advice
-    smaller = describe_checkpoint(tmp_path / "model_9.pth", overrides={"heads": "3", "image_size": "12,12"})
+    smaller = describe_checkpoint(file, overrides={"heads": "3", "image_size": "12,12"})
     assert smaller.preprocessing.resize_size == (14, 14)  # the crop cuts off the same share of 20 pixels
