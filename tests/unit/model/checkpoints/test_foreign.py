@@ -41,7 +41,6 @@ def zipped(*members):
         ("model.pth", bytes(5000), "nothing but zeros: copy or download it again"),
         ("tf_model.h5", HDF5, "a file of TensorFlow, .* from_tf=True"),
         ("model.onnx", b"\x08\x0a\x12\x07pytorch", "a model of another program"),
-        ("vit.pdparams", b"\x80\x02}q\x00.", "a model of another program"),
         ("vit.pt2", zipped("vit/archive_format", "vit/models/model.json"), r"a program of torch\.exp"),
         ("vit.zip", zipped("vit/config.json", "vit/model.safetensors"), "an archive: unpack it"),
         ("zero_pp_rank_0_mp_rank_00_model_states.pt", b"\x80\x02}q\x00.", "of DeepSpeed, "),

@@ -6,7 +6,7 @@ import torch
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
-from tests.support.altered import GOLDEN, without
+from tests.support.altered import GOLDEN, with_more, without
 
 BACKBONE = GOLDEN / "dinov3/checkpoint.hub/pretrain.pth"
 GIVEN = {"mean": "0.4,0.4,0.4", "std": "0.2,0.2,0.2", "image_size": "16,16"}
@@ -56,9 +56,7 @@ def test_biases_are_left_out_only_where_they_are_zero(changed):
 
 
 def test_other_periods_are_refused(changed):
+    other, rounded = torch.tensor([1.0, 3.0]), torch.tensor([1.0, 10.0]).bfloat16()
     with pytest.raises(CheckpointError, match=r"rope_embed\.periods is not that of a rope of base 100"):
-        load_checkpoint(
-            changed(lambda state: state | {"rope_embed.periods": torch.tensor([1.0, 3.0])}), overrides=GIVEN
-        )
-    rounded = torch.tensor([1.0, 10.0]).bfloat16()
-    assert load_checkpoint(changed(lambda state: state | {"rope_embed.periods": rounded}), overrides=GIVEN)
+        load_checkpoint(changed(with_more({"rope_embed.periods": other})), overrides=GIVEN)
+    assert load_checkpoint(changed(with_more({"rope_embed.periods": rounded})), overrides=GIVEN)

@@ -88,33 +88,6 @@ def test_a_head_of_more_vectors_than_any_published_one_has_a_person_asked(saved)
     assert describe_checkpoint(saved({"model": state}), overrides=DEIT | {"pool": "cls"}).config.head_layers == 2
 
 
-def batch_norm(**how):
-    norm = torch.nn.BatchNorm1d(24, **how).eval()
-    for tensor in norm.state_dict().values():
-        if tensor.is_floating_point():
-            torch.nn.init.uniform_(tensor, 0.1, 2)
-    return norm
-
-
-def test_batch_norms_before_a_linear_head_are_a_part_of_it(saved):
-    """mae main_linprobe.py: nn.Sequential(BatchNorm1d(width, affine=False, eps=1e-6), head)."""
-    body, head = without_head(state_of("deit/checkpoint.pth")), torch.nn.Linear(24, 6)
-    probe = argparse.Namespace(blr=0.1, nb_classes=6, global_pool=False)
-    own = torch.nn.Sequential(batch_norm(), batch_norm(), head), {}, {**MAE, "batch_norm_eps": "1e-5"}
-    for layers, beside, overrides in (
-        (torch.nn.Sequential(batch_norm(affine=False, eps=1e-6), head), {"args": probe}, HEADS),
-        own,
-    ):
-        state = body | {f"head.{name}": tensor for name, tensor in layers.state_dict().items()}
-        file = saved({"model": state, **beside})
-        loaded, images = load_checkpoint(file, overrides=overrides), torch.randn(2, 3, 16, 16)
-        right = layers(loaded.model.read(loaded.model.encode(images)))
-        torch.testing.assert_close(loaded.model(images), right)
-        assert loaded.architecture == "MAE"
-    problem, *_ = describe_checkpoint(file, overrides=MAE).problems
-    assert "eps of the batch norm" in problem
-
-
 def test_a_persons_head_called_like_that_of_dinos_training_is_no_part_of_training(saved):
     state = state_of("dino-four-blocks/checkpoint.dino/full.pth")
     layers = {"head.mlp.0.weight": torch.ones(8, 24), "head.mlp.2.weight": torch.ones(5, 8)}
@@ -128,6 +101,37 @@ def test_a_persons_head_called_like_that_of_dinos_training_is_no_part_of_trainin
         (one_layer, DINO, 5),
     ):
         assert describe_checkpoint(saved(state | head), overrides=overrides).config.num_classes == classes
+
+
+def batch_norm(*, variance, **how):
+    norm = torch.nn.BatchNorm1d(24, **how).eval()
+    for name, tensor in norm.state_dict().items():
+        if tensor.is_floating_point():
+            torch.nn.init.uniform_(tensor, *(variance if name == "running_var" else (0.1, 2)))
+    return norm
+
+
+PROBE = argparse.Namespace(blr=0.1, nb_classes=6, global_pool=False)
+OF_MAE = batch_norm(variance=(1e-5, 1e-3), affine=False, eps=1e-6)  # so small that the eps counts
+OWN = [batch_norm(variance=(0.1, 2)), batch_norm(variance=(0.1, 2))]
+
+
+@pytest.mark.parametrize(
+    ("norms", "beside", "overrides"),
+    [([OF_MAE], {"args": PROBE}, HEADS), (OWN, {}, {**MAE, "batch_norm_eps": "1e-5"})],
+    ids=["MAE", "two"],
+)
+def test_batch_norms_before_a_linear_head_are_a_part_of_it(saved, norms, beside, overrides):
+    """mae main_linprobe.py: nn.Sequential(BatchNorm1d(width, affine=False, eps=1e-6), head)."""
+    layers = torch.nn.Sequential(*norms, torch.nn.Linear(24, 6))
+    state = without_head(state_of("deit/checkpoint.pth"))
+    state |= {f"head.{name}": tensor for name, tensor in layers.state_dict().items()}
+    file, images = saved({"model": state, **beside}), torch.randn(2, 3, 16, 16)
+    loaded = load_checkpoint(file, overrides=overrides)
+    torch.testing.assert_close(loaded.model(images), layers(loaded.model.read(loaded.model.encode(images))))
+    assert loaded.architecture == "MAE"
+    problems = describe_checkpoint(file, overrides=MAE).problems
+    assert [problem for problem in problems if "eps of the batch norm" in problem] == list(problems[: not beside])
 
 
 @pytest.mark.parametrize(

@@ -120,10 +120,8 @@ def test_mean_and_std_are_of_pixels_between_0_and_1(content, mean, std):
     [
         ({}, "there is no preprocessor_config.json beside the weights: write it with processor.save_pretrained"),
         ({"image_processor_type": "OwnImageProcessor"}, "names OwnImageProcessor"),
-        ({"do_resize": False}, "pads or does not resize"),
         ({"do_resize": None}, "pads or does not resize"),
         ({"size": {"shortest_edge": 20, "longest_edge": 40}}, "size {'shortest_edge': 20, 'longest_edge': 40}"),
-        ({"do_center_crop": True}, "no value of crop_size, which do_center_crop needs"),
         ({"do_center_crop": True, "crop_size": {"shortest_edge": 9}}, "the crop_size {'shortest_edge': 9}, which"),
         ({"resample": 7}, "resample 7"),
         ({"image_mean": ["0.5", "0.5", "0.5"]}, "the image_mean ['0.5', '0.5', '0.5']: expected one number, or three"),

@@ -107,9 +107,6 @@ ROPE, DISTILLED = "vit_small_patch16_rope_224", "deit_tiny_distilled_patch16_224
     ("architecture", "arguments", "message"),
     [
         (BEIT, {"act_layer": "silu"}, r"beit_base_patch16_224 has no argument act_layer"),  # of another class
-        (BEIT, {"features_only": True}, "features_only=True makes features in place of labels"),
-        (BEIT, {"use_naflex": True}, "use_naflex=True makes another network"),
-        (BEIT, {"pretrained_cfg_overlay": {"mean": [0, 0, 0]}}, "makes a preprocessing of its own"),
         (DINOV3, {"attn_type": "gated"}, "attn_type='gated': supported are 'eva', 'rope'"),
         (ROPE, {"rope_mrope_section": [2, 1, 1]}, r"rope_mrope_section=\[2, 1, 1\]"),
         (MIXED, {"rope_rotate_half": True}, "which timm does not have"),
