@@ -168,7 +168,7 @@ def test_numbers_that_are_not_finite_are_counted_and_large_ones_are_none_of_them
     all_of_them = altered("huggingface-vit", tmp_path, tensors=lambda state: {n: t * NAN for n, t in state.items()})
     with pytest.raises(CheckpointError, match=r" and in \d\d more tensors\. "):
         load_checkpoint(all_of_them)
-    largest = filled(f"{LAYER}.bias", np.finfo(np.float32).max)
+    largest = filled(f"{LAYER}.bias", torch.finfo().max)
     load_checkpoint(altered("huggingface-vit", tmp_path / "large", tensors=largest))
 
 

@@ -131,7 +131,7 @@ def test_batch_norms_before_a_linear_head_are_a_part_of_it(saved, norms, beside,
     torch.testing.assert_close(loaded.model(images), layers(loaded.model.read(loaded.model.encode(images))))
     assert loaded.architecture == "MAE"
     problems = describe_checkpoint(file, overrides=MAE).problems
-    assert [problem for problem in problems if "eps of the batch norm" in problem] == list(problems[: not beside])
+    assert any("eps of the batch norm" in problem for problem in problems) == (not beside)  # MAE's is known
 
 
 @pytest.mark.parametrize(

@@ -26,22 +26,21 @@ NAMES = {  # one after the other
 }
 
 
-def write(folder, *, prefix="", more=()):
+def write(folder, more=()):
     """As train.py saves it: torch.save(model.state_dict(), "NAME_checkpoint.bin")."""
     state = {}
     for name, tensor in torch.load(DEIT, weights_only=True)["model"].items():
         for old, new in NAMES.items():
             name = name.replace(old, new)
         for part, rows in zip(("query", "key", "value"), tensor.chunk(3) if "qkv" in name else [tensor], strict=False):
-            state[prefix + name.replace("qkv", part)] = rows.clone()
+            state[name.replace("qkv", part)] = rows.clone()
     torch.save(state | dict(more), folder / "mine_checkpoint.bin")
     return folder / "mine_checkpoint.bin"
 
 
-@pytest.mark.parametrize("prefix", ["", "module."])
-def test_the_network_is_deits_and_the_pixels_are_its_own(tmp_path, prefix):
+def test_the_network_is_deits_and_the_pixels_are_its_own(tmp_path):
     """Both have LayerNorms with an eps of 1e-6 and the exact GELU. Its data_utils.py resizes to a square."""
-    loaded = load_checkpoint(write(tmp_path, prefix=prefix), overrides={"heads": "3"})
+    loaded = load_checkpoint(write(tmp_path), overrides={"heads": "3"})
     deit = load_checkpoint(DEIT, overrides=stated("deit"))
     assert same_weights(loaded.model, deit.model)
     assert loaded.config == replace(deit.config, position_resize="bilinear_corners")
@@ -53,7 +52,7 @@ def test_the_network_is_deits_and_the_pixels_are_its_own(tmp_path, prefix):
 def test_a_published_size_has_its_number_of_heads(tmp_path):
     wide = {f"{EMBEDDINGS}patch_embeddings.weight": torch.zeros(768, 3, 4, 4)}
     of_twelve = {"transformer.encoder.layer.11.ffn_norm.bias": torch.zeros(768)}
-    assert describe_checkpoint(write(tmp_path, more=wide | of_twelve)).config.heads == 12
+    assert describe_checkpoint(write(tmp_path, wide | of_twelve)).config.heads == 12
     with pytest.raises(CheckpointError, match="does not say heads"):
         load_checkpoint(write(tmp_path))
 
@@ -67,4 +66,4 @@ def test_a_published_size_has_its_number_of_heads(tmp_path):
 )
 def test_what_is_built_on_it_is_refused(tmp_path, name, message):
     with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(write(tmp_path, more={name: torch.zeros(1)}), overrides={"heads": "3"})
+        load_checkpoint(write(tmp_path, {name: torch.zeros(1)}), overrides={"heads": "3"})
