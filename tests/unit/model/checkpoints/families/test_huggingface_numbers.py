@@ -35,10 +35,11 @@ def saved(model, folder, version=4):
     return folder
 
 
-def difference(model, folder, version=4):
+def difference(model, folder, version=4, size=(20, 20)):
     """Between our network and that of transformers, relative to its largest number."""
-    ours = load_checkpoint(saved(model, folder, version)).model
-    images = torch.randn(2, 3, 20, 20, generator=torch.Generator().manual_seed(1))
+    saved(model, folder, version)
+    transformers.ViTImageProcessorPil(size={"height": size[0], "width": size[1]}).save_pretrained(folder)
+    ours, images = load_checkpoint(folder).model, torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(1))
     with torch.inference_mode():
         out = model(images)
         theirs = out.logits if "logits" in out else out.pooler_output
@@ -100,17 +101,7 @@ def test_positions_of_a_rectangle_that_transformers_takes_for_a_square_are_refus
 def test_other_networks_of_rectangles_are_those_of_transformers(tmp_path, kind, stated):
     config = getattr(transformers, f"{kind}Config")(**{**OBLONG, **stated}, num_labels=2)
     end = "Model" if kind == "DINOv3ViT" else "ForImageClassification"
-    model = getattr(transformers, f"{kind}{end}")(config)
-    saved(model, tmp_path)
-    height, width = config.image_size
-    sized = {"size": {"height": height, "width": width}}
-    transformers.ViTImageProcessorPil(**sized).save_pretrained(tmp_path)
-    ours = load_checkpoint(tmp_path)
-    images = torch.randn(2, 3, *ours.config.image_size, generator=torch.Generator().manual_seed(1))
-    with torch.inference_mode():
-        out = model(images)
-        theirs = out.logits if "logits" in out else out.pooler_output
-        assert ((ours.model(images) - theirs).abs().max() / theirs.abs().max()).item() < TOLERANCE
+    assert difference(getattr(transformers, f"{kind}{end}")(config), tmp_path, size=config.image_size) < TOLERANCE
 
 
 @pytest.mark.parametrize("kind", ["ViT", "DeiT"])
