@@ -124,12 +124,12 @@ def test_a_linear_layer_behind_a_network_in_a_sequential_is_its_head(tmp_path, l
         torch.testing.assert_close(tuned(images), expected)
 
 
-def test_dictionaries_of_modules_are_one_network(tmp_path):
+def test_dictionaries_of_modules_are_one_network(saved):
     plain = load_checkpoint(GOLDEN / "deit/checkpoint.pth", overrides=stated("deit"))
     state = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
     head = {name.removeprefix("head."): state.pop(name) for name in ("head.weight", "head.bias")}
-    torch.save({"model": {"backbone": state, "head": head}, "epoch": 3}, tmp_path / "x.pth")
-    loaded = load_checkpoint(tmp_path / "x.pth", overrides=stated("deit"))
+    file = saved({"model": {"backbone": state, "head": head}, "epoch": 3})
+    loaded = load_checkpoint(file, overrides=stated("deit"))
     assert same_weights(loaded.model, plain.model)
     assert not loaded.weights
 

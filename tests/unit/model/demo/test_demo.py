@@ -9,12 +9,12 @@ from PIL import Image
 
 from model.demo.__main__ import main
 from model.demo.evaluate import evaluate, patches_on_object
-from model.demo.train import CHUNK, CONFIG, Dataset, Recipe, batches, draw_dataset, train
+from model.demo.train import CONFIG, Dataset, Recipe, batches, draw_dataset, train
 from model.shapes import LABELS, held_out
 from model.vit import VisionTransformer
 from tests.support.runs import same_weights
 
-RECIPE = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
+RECIPE = Recipe(images=40, steps=4, batch=16, warm_up=2)
 
 
 def test_turning_and_flipping_moves_pixels_and_mask_together():
@@ -34,9 +34,7 @@ def test_turning_and_flipping_moves_pixels_and_mask_together():
 
 def test_the_recipe_decides_the_weights(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # there is one chunk
-    drawn = draw_dataset(RECIPE)
-    first = slice(40)  # of which an epoch has three batches
-    data = Dataset(pixels=drawn.pixels[first], labels=drawn.labels[first], covered=drawn.covered[first])
+    data = draw_dataset(RECIPE)  # of which an epoch has three batches
     whole = train(RECIPE, data=data)
     assert not whole.training
     assert same_weights(train(RECIPE, data=data), whole)

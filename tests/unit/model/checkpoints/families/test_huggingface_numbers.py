@@ -107,11 +107,10 @@ def test_other_networks_of_rectangles_are_those_of_transformers(tmp_path, kind, 
 @pytest.mark.parametrize("kind", ["ViT", "DeiT"])
 def test_poolers_of_every_activation_and_width(tmp_path, kind):
     assert OF_POOLERS.keys() <= transformers.activations.ACT2CLS.keys()
-    for act in OF_POOLERS:
-        for size in (None, 32):
-            config = getattr(transformers, f"{kind}Config")(**TINY, pooler_act=act, pooler_output_size=size)
-            model = getattr(transformers, f"{kind}Model")(config)
-            assert difference(model, tmp_path / f"{act}-{size}") < TOLERANCE, (act, size)
+    for act, size in (*((act, None) for act in OF_POOLERS), ("tanh", 32)):
+        config = getattr(transformers, f"{kind}Config")(**TINY, pooler_act=act, pooler_output_size=size)
+        model = getattr(transformers, f"{kind}Model")(config)
+        assert difference(model, tmp_path / f"{act}-{size}") < TOLERANCE, (act, size)
 
 
 @pytest.mark.parametrize(
