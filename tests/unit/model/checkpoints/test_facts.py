@@ -66,16 +66,6 @@ def test_a_fact_that_no_loader_uses_is_refused_with_those_there_are():
         facts.check_overrides()
 
 
-def test_the_classes_of_googles_imagenet_21k_are_sigmoids_unless_told_otherwise(tmp_path):
-    """tests/golden/naming.py has it for every family."""
-    path, overrides = torch_file("deit", "head")(tmp_path, 21843), stated("deit")
-    description = describe_checkpoint(path, overrides=overrides)
-    assert description.score == "sigmoid"
-    assert "sigmoid_xent" in description.origins["score"].where
-    chosen = describe_checkpoint(path, overrides={**overrides, "score": "softmax"})
-    assert (chosen.score, chosen.origins["score"].where) == ("softmax", "set by hand")
-
-
 def test_a_single_class_is_a_sigmoid_and_another_score_is_refused(tmp_path):
     path, overrides = torch_file("deit", "head")(tmp_path, 1), stated("deit")
     assert describe_checkpoint(path, overrides=overrides).score == "sigmoid"

@@ -117,13 +117,6 @@ def test_what_a_persons_own_classifier_reads_has_to_be_given(changed, case, chan
     assert (config.pool, bool(config.representation_size)) == (pool.replace("pooler_output", "cls"), "_output" in pool)
 
 
-def test_keys_that_are_not_in_config_json_are_their_classs_defaults(changed):
-    description = describe_checkpoint(changed("vit-msn", layer_norm_eps=None, hidden_act=None, qkv_bias=None))
-    config = description.config
-    assert (config.norm_eps, config.activation, config.qkv_bias) == (1e-6, "gelu", True)
-    assert description.origins["norm_eps"].where == "transformers' default for vit_msn"
-
-
 def test_the_problem_type_says_how_to_score(changed):
     assert describe_checkpoint(changed(problem_type="multi_label_classification")).score == "sigmoid"
 
