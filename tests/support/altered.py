@@ -13,6 +13,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from model.checkpoints.checkpoint import CheckpointError
+from model.checkpoints.load import describe_checkpoint
 from tests.golden.test_checkpoints import overrides_of, path_of
 
 GOLDEN = Path("tests/golden/checkpoints")
@@ -57,6 +59,15 @@ def altered(case: str, folder: Path, *, tensors: Change | None = None, **keys: A
     if tensors is not None:
         _rewrite(next(file for file in copy.iterdir() if file.suffix in WEIGHTS and file.stem != "expected"), tensors)
     return path_of(copy)
+
+
+def outcome_of(path: Path) -> Any:
+    """The network, the grid and the pixels of a checkpoint, or the sentence that refuses it."""
+    try:
+        description = describe_checkpoint(path)
+    except CheckpointError as refusal:
+        return str(refusal)
+    return description.config, description.grid, description.preprocessing
 
 
 def _rewrite(weights: Path, change: Change) -> None:

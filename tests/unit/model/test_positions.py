@@ -116,10 +116,3 @@ def test_networks_of_every_kind_resize(kind):
     assert before.keys() == after.keys()
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert all("pos_embed" in name or "relative_position_bias_table" in name for name in changed)
-
-
-def test_two_d_tables_resize_along_their_own_axis():
-    model = network(positions="learned_2d")
-    resized = resize(model, (64, 48))
-    assert torch.equal(resized.pos_embed_x, model.pos_embed_x)
-    assert resized.pos_embed_y.shape == (1, 4, 16)

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from model.checkpoints import load_checkpoint
-from model.resnet import ResNet, StdConv2d, pad_same
+from model.resnet import ResNet, StdConv2d
 from tests.support.altered import GOLDEN
 
 BY_FORMULA = {
@@ -32,17 +32,6 @@ def test_every_layer_of_a_stem_has_the_constants_of_its_library(case, numerics, 
     layers = [*load_checkpoint(GOLDEN / case).model.patch_embed.backbone.modules()]
     assert {layer.numerics for layer in layers if isinstance(layer, StdConv2d)} == {numerics}
     assert {layer.eps for layer in layers if isinstance(layer, nn.GroupNorm)} == {eps}
-
-
-@pytest.mark.parametrize(
-    ("side", "size", "stride", "before", "after"),
-    [(8, 7, 2, 2, 3), (8, 3, 2, 0, 1), (7, 3, 2, 1, 1), (8, 3, 1, 1, 1), (8, 1, 2, 0, 0)],
-)
-def test_padding_is_tensorflows_same(side, size, stride, before, after):
-    padded = pad_same(torch.ones(1, 1, side, side + stride), size, stride)
-    assert padded.shape[2:] == (before + side + after, before + side + stride + after)
-    occupied = padded[0, 0].any(dim=1).nonzero().flatten()
-    assert (occupied.min(), occupied.max()) == (before, before + side - 1)
 
 
 @torch.no_grad()

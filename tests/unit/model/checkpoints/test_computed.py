@@ -5,9 +5,8 @@ import torch
 from torch.nn import utils
 
 from model.checkpoints import load_checkpoint
-from model.checkpoints.checkpoint import CheckpointError
 from tests.golden.test_checkpoints import path_of
-from tests.support.altered import GOLDEN, altered, renamed, stated
+from tests.support.altered import GOLDEN, altered, stated
 
 CASES = (
     *("huggingface-vit", "huggingface-siglip-classifier", "timm-plain", "torchvision-vit", "deit"),
@@ -39,14 +38,3 @@ def test_weight_norm_of_every_layer(tmp_path, case, new, dim):
     normed = load_checkpoint(altered(case, tmp_path, tensors=change), overrides=stated(case)).model
     plain = load_checkpoint(path_of(GOLDEN / case), overrides=stated(case)).model.state_dict()
     torch.testing.assert_close(normed.state_dict(), plain)
-
-
-@pytest.mark.parametrize("part", ["parametrizations.weight.original", "weight_orig"])
-@pytest.mark.parametrize(
-    ("case", "layer"),
-    [("huggingface-vit", "classifier"), ("timm-plain", "blocks.0.mlp.fc1"), ("timm-plain", "blocks.0.norm1")],
-)
-def test_other_computed_weights_are_refused_by_name(tmp_path, case, layer, part):
-    folder = altered(case, tmp_path, tensors=renamed(f"{layer}.weight", f"{layer}.{part}"))
-    with pytest.raises(CheckpointError, match=f"{layer}.{part} is part of a weight that PyTorch computes: save"):
-        load_checkpoint(folder, overrides=stated(case))

@@ -14,52 +14,42 @@ from safetensors.torch import load_file
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.load import describe_checkpoint
-from model.checkpoints.source import Source
-from tests.support.altered import GOLDEN, altered, stated
+from tests.support.altered import GOLDEN, altered, stated, with_more
 from tests.support.runs import same_weights
 
 LORA = b'{"peft_type": "LORA"}'
+CLASS_TOKEN = "vit.embeddings.cls_token"
 HDF5 = b"\x89HDF\r\n\x1a\n" + bytes(40)
 LAYER = "vit.encoder.layer.0.attention.attention.query"
 
 
-def zipped(**members):
+def zipped(*members):
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w") as archive:
-        for name, part in members.items():
-            archive.writestr(name, part)
+        for name in members:
+            archive.writestr(name, "{}")
     return content.getvalue()
 
 
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        (
-            "model.safetensors",
-            b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
-            "a pointer of Git LFS, .*`git lfs pull`",
-        ),
-        (
-            "model.safetensors",
-            b"<!DOCTYPE html>\n<html><title>Log in",
-            "text, .* /resolve/ where .* /blob/",
-        ),
+        ("model.safetensors", b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS, "),
+        ("model.safetensors", b"<!DOCTYPE html>\n<html><title>Log in", "text, .* /resolve/ where .* /blob/"),
         ("model.xml", b'<?xml version="1.0"?>\n<net name="main" version="11">', "a model of another program"),
         ("config.json", b'{\n  "model_type": "vit"\n}', "text, .* the folder that it is in"),
         ("model.pth", bytes(5000), "nothing but zeros: copy or download it again"),
         ("tf_model.h5", HDF5, "a file of TensorFlow, .* from_tf=True"),
         ("model.onnx", b"\x08\x0a\x12\x07pytorch", "a model of another program"),
-        ("vit.pdparams", b"\x80\x02}q\x00.", "a model of another program"),
-        ("vit.pt2", zipped(**{"vit/archive_format": "pt2", "vit/models/model.json": "{}"}), r"a program of torch\.exp"),
-        ("vit.zip", zipped(**{"vit/config.json": "{}", "vit/model.safetensors": "0"}), "an archive: unpack it"),
-        ("zero_pp_rank_0_mp_rank_00_model_states.pt", b"\x80\x02}q\x00.", r"of DeepSpeed, .* zero_to_fp32\.py"),
+        ("vit.pt2", zipped("vit/archive_format", "vit/models/model.json"), r"a program of torch\.exp"),
+        ("vit.zip", zipped("vit/config.json", "vit/model.safetensors"), "an archive: unpack it"),
+        ("zero_pp_rank_0_mp_rank_00_model_states.pt", b"\x80\x02}q\x00.", "of DeepSpeed, "),
     ],
 )
 def test_a_file_that_cannot_be_a_checkpoint(tmp_path, file, content, message):
     (tmp_path / file).write_bytes(content)
-    with pytest.raises(CheckpointError, match=f"^{file} is {message}") as refusal:
+    with pytest.raises(CheckpointError, match=f"^{file} is {message}"):
         load_checkpoint(tmp_path / file)
-    assert str(refusal.value).count(". ") < 3
 
 
 @pytest.mark.parametrize(
@@ -84,6 +74,10 @@ def test_a_folder_that_is_no_checkpoint(tmp_path, files, message):
     assert str(tmp_path) in str(refusal.value)
 
 
+CODES = {name: getattr(torch, name) for name in ("int8", "uint8", "int32", "int64")}
+CODES["float8_e8m0"] = torch.float8_e8m0fnu
+
+
 @pytest.mark.parametrize(
     ("more", "keys", "message"),
     [
@@ -95,18 +89,15 @@ def test_a_folder_that_is_no_checkpoint(tmp_path, files, message):
             (
                 {f"{LAYER}.weight": torch.ones(24, 24).to(dtype)},
                 {},
-                rf"{LAYER}\.weight has numbers of .* {name}, is quant",
+                rf"{LAYER}\.weight has numbers of .* {name}, is qua",
             )
-            for name, dtype in {
-                **{name: getattr(torch, name) for name in ("int8", "uint8", "int32", "int64")},
-                "float8_e8m0": torch.float8_e8m0fnu,
-            }.items()
+            for name, dtype in CODES.items()
         ),
     ],
 )
 def test_tensors_that_are_not_the_weights_themselves(tmp_path, more, keys, message):
     """`inspect` says it too: it reads names, types and JSON."""
-    folder = altered("huggingface-vit", tmp_path, tensors=lambda state: state | more, **keys)
+    folder = altered("huggingface-vit", tmp_path, tensors=with_more(more), **keys)
     for read in (load_checkpoint, describe_checkpoint):
         with pytest.raises(CheckpointError, match=message):
             read(folder)
@@ -114,16 +105,16 @@ def test_tensors_that_are_not_the_weights_themselves(tmp_path, more, keys, messa
 
 @pytest.mark.parametrize("dtype", [torch.int32, torch.bool, torch.complex64])
 def test_no_part_of_the_network_is_of_integers(tmp_path, dtype):
-    name = "vit.embeddings.cls_token"
-    folder = altered("huggingface-vit", tmp_path, tensors=lambda state: state | {name: state[name].to(dtype)})
+    folder = altered("huggingface-vit", tmp_path, tensors=with_more({CLASS_TOKEN: torch.ones(1, 1, 24, dtype=dtype)}))
     kind = str(dtype).removeprefix("torch.")
     with pytest.raises(CheckpointError, match=rf"^model\.safetensors has numbers of the type {kind} in "):
         load_checkpoint(folder)
 
 
-@pytest.mark.parametrize(
-    "dtype", [torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2]
-)
+FLOATS = [torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn, torch.float8_e5m2]
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_floats_of_every_width_are_weights(tmp_path, dtype):
     def narrowed(state, of=torch.float32):
         return {name: tensor.to(dtype).to(of) for name, tensor in state.items()}
@@ -133,14 +124,23 @@ def test_floats_of_every_width_are_weights(tmp_path, dtype):
     assert same_weights(load_checkpoint(folder).model, load_checkpoint(expected).model)
 
 
-def test_a_pickle_with_quantised_tensors_of_a_library(tmp_path, monkeypatch):
+def test_a_pickle_with_quantised_tensors_of_a_library(saved, monkeypatch):
     module = types.ModuleType("torchao.dtypes")
     module.AffineQuantizedTensor = type("AffineQuantizedTensor", (), {"__module__": "torchao.dtypes"})
     for name in ("torchao", "torchao.dtypes"):
         monkeypatch.setitem(sys.modules, name, module)
-    torch.save({"head.weight": module.AffineQuantizedTensor()}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match=r"^x\.pth is quantised: give the model"):
-        load_checkpoint(tmp_path / "x.pth")
+        load_checkpoint(saved({"head.weight": module.AffineQuantizedTensor()}))
+
+
+def filled(name, value):
+    """The last number of a tensor is changed."""
+
+    def change(state):
+        state[name].reshape(-1)[-1] = value
+        return state
+
+    return change
 
 
 NAN, INFINITE = float("nan"), float("inf")
@@ -157,35 +157,19 @@ NAN, INFINITE = float("nan"), float("inf")
     ],
 )
 def test_a_number_that_is_not_finite_is_named_by_its_tensor(tmp_path, case, name, value):
-    def broken(state):
-        tensor = state[name]
-        tensor.reshape(-1)[-1] = value
-        return state
-
+    folder = altered(case, tmp_path, tensors=filled(name, value))
     with pytest.raises(CheckpointError, match=f"has NaN or infinite numbers in {name}. Training has diverged"):
-        load_checkpoint(altered(case, tmp_path, tensors=broken), overrides=stated(case))
+        load_checkpoint(folder, overrides=stated(case))
+    if name.startswith("classifier"):
+        load_checkpoint(folder, overrides={"num_classes": "0"})
 
 
 def test_numbers_that_are_not_finite_are_counted_and_large_ones_are_none_of_them(tmp_path):
-    state = load_file(GOLDEN / "huggingface-vit/model.safetensors")
     all_of_them = altered("huggingface-vit", tmp_path, tensors=lambda state: {n: t * NAN for n, t in state.items()})
-    with pytest.raises(CheckpointError, match=rf" and in {len(state) - 1} more tensors\. "):
+    with pytest.raises(CheckpointError, match=r" and in \d\d more tensors\. "):
         load_checkpoint(all_of_them)
-    largest = np.finfo(np.float32).max
-    load_checkpoint(
-        altered(
-            "huggingface-vit",
-            tmp_path / "large",
-            tensors=lambda s: {**s, f"{LAYER}.bias": s[f"{LAYER}.bias"] * 0 + largest},
-        )
-    )
-
-
-def test_a_head_that_is_left_out_may_have_any_number(tmp_path):
-    folder = altered(
-        "huggingface-vit", tmp_path, tensors=lambda state: state | {"classifier.bias": torch.full((5,), NAN)}
-    )
-    load_checkpoint(folder, overrides={"num_classes": "0"})
+    largest = filled(f"{LAYER}.bias", torch.finfo().max)
+    load_checkpoint(altered("huggingface-vit", tmp_path / "large", tensors=largest))
 
 
 MATRIX = "blocks.0.mlp.fc1.weight"
@@ -205,28 +189,21 @@ SWEPT = "module.classifiers_dict.classifier_4_blocks_avgpool_True_lr_0_00050.lin
     ],
 )
 @pytest.mark.filterwarnings("ignore:.*nested tensors:UserWarning")
-def test_tensors_that_are_no_weights_are_called_what_they_are(tmp_path, name, change, message):
+def test_tensors_that_are_no_weights_are_called_what_they_are(saved, name, change, message):
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
-    torch.save(state | {name: change(state[MATRIX])}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match=f"{re.escape(name)}.* is {message}"):
-        load_checkpoint(tmp_path / "x.pth")
+        load_checkpoint(saved(state | {name: change(state[MATRIX])}))
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 4, 2, 3), (0, 2, 3, 1), (2, 3, 1, 0)])
-def test_patches_of_a_video_and_axes_in_another_order_are_named(tmp_path, axes):
+def test_patches_of_a_video_and_axes_in_another_order_are_named(saved, axes):
     state = load_file(GOLDEN / "timm-plain/model.safetensors")
     patches = state[PATCHES][(..., *[None] * (len(axes) - 4))].permute(axes).contiguous()
-    torch.save(state | {PATCHES: patches}, tmp_path / "x.pth")
     with pytest.raises(CheckpointError, match=r"of patch_embed\.proj\.weight: supported are patches of an image"):
-        load_checkpoint(tmp_path / "x.pth")
+        load_checkpoint(saved(state | {PATCHES: patches}))
 
 
 @pytest.mark.parametrize("wrapped", [lambda arrays: arrays, lambda arrays: {"model": arrays, "epoch": 3}])
-def test_arrays_in_a_pickle_are_named_and_load_as_npz(tmp_path, wrapped):
-    plain = torch.load(GOLDEN / "deit/checkpoint.pth", weights_only=True)["model"]
-    arrays = {name: tensor.numpy() for name, tensor in plain.items()}
-    torch.save(wrapped(arrays), tmp_path / "x.pth")
+def test_arrays_in_a_pickle_are_named(saved, wrapped):
     with pytest.raises(CheckpointError, match=r"x\.pth holds NumPy's arrays .* numpy\.savez"):
-        load_checkpoint(tmp_path / "x.pth")
-    np.savez(tmp_path / "x.npz", **arrays)
-    assert {*Source(tmp_path / "x.npz").names} == {*plain}
+        load_checkpoint(saved(wrapped({"head.weight": np.ones((6, 24), np.float32)})))

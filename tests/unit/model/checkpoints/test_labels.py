@@ -76,18 +76,13 @@ def test_tags_of_timm_agree_with_the_number_of_classes():
             assert classes not in sizes or not named or classes in IMAGENETS[named[-1]], f"{name}.{tag}"
 
 
-@pytest.mark.parametrize(
-    ("names", "reason"),
-    [
-        ({"0": None}, "None is not a label"),
-    ],
-)
-def test_wrong_names_of_timm_matter_only_where_they_are_served(tmp_path, names, reason):
-    folder, overrides = hub_folder("timm-plain", label_names=names)(tmp_path, 3), stated("timm-plain")
-    with pytest.raises(CheckpointError, match=f"label_names cannot be read: {reason}: --labels FILE names the classes"):
-        describe_checkpoint(folder, overrides=overrides)
-    assert describe_checkpoint(folder, overrides=overrides, labels="none").labels == ("class 0", "class 1", "class 2")
-    assert describe_checkpoint(folder, overrides=overrides | {"num_classes": "0"}).labels == ()
+def test_wrong_names_of_timm_matter_only_where_they_are_served(tmp_path):
+    folder = hub_folder("timm-plain", label_names={"0": None})(tmp_path, 3)
+    reason = "label_names cannot be read: None is not a label: --labels FILE names the classes"
+    with pytest.raises(CheckpointError, match=reason):
+        describe_checkpoint(folder)
+    assert describe_checkpoint(folder, labels="none").labels == ("class 0", "class 1", "class 2")
+    assert describe_checkpoint(folder, overrides={"num_classes": "0"}).labels == ()
 
 
 def test_wordnet_ids_become_names_and_are_kept(tmp_path):
@@ -124,10 +119,7 @@ def test_wordnet_ids_become_names_and_are_kept(tmp_path):
         ("x.txt", "- cat\n- dog, hound\n- newt\n"),
         ("x.txt", "'cat',\n'dog, hound',\n'newt'"),
         ("x.json", '{"id2label": {"0": "cat", "1": "dog, hound", "2": "newt"}, "hidden_size": 3}'),
-        (
-            "x.json",
-            '{"categories": [{"id": 3, "name": "cat"}, {"id": 5, "name": "dog, hound"}, {"id": 9, "name": "newt"}]}',
-        ),
+        ("x.json", '{"categories": [{"id":3,"name":"cat"}, {"id":5,"name":"dog, hound"}, {"id":9,"name":"newt"}]}'),
     ],
 )
 def test_files_with_labels(tmp_path, name, text):
@@ -135,31 +127,10 @@ def test_files_with_labels(tmp_path, name, text):
     assert read(tmp_path / name) == ("cat", "dog, hound", "newt")
 
 
-FORMS = [
-    "{i} {n}",
-    "{i}\t{n}",
-    "{i}: {n}",
-    "{i},{n}",
-    "{i};{n}",
-    "{i} = {n}",
-    "{i} - {n}",
-    "{i}: '{n}',",
-    "({i}) {n}",
-    "{i}. {n}",
-]
-FORMS += [
-    "{n} {i}",
-    "{n}\t{i}",
-    "{n}: {i}",
-    "{n},{i}",
-    "{n};{i}",
-    "{n}={i}",
-    "{n} -> {i}",
-    "'{n}': {i},",
-    "{n} ({i})",
-    "- {n}: {i}",
-]
-FORMS += ["{i}.0 {n}", "{n},{i}.0", '"{i}","{n}"', '"{n}" "{i}"', "class {i}: {n}", "<{i}>{n}</{i}>"]
+FORMS = [f"{{i}}{between}{{n}}" for between in (" ", "\t", ": ", ",", ";", " = ", " - ", ". ", ".0 ")]
+FORMS += [f"{{n}}{between}{{i}}" for between in (" ", "\t", ": ", ",", ";", "=", " -> ")]
+FORMS += ["{i}: '{n}',", "({i}) {n}", "'{n}': {i},", "{n} ({i})", "- {n}: {i}", "{n},{i}.0"]
+FORMS += ['"{i}","{n}"', '"{n}" "{i}"', "class {i}: {n}", "<{i}>{n}</{i}>"]
 
 
 def plain(line):
@@ -204,12 +175,11 @@ def test_only_ends_of_lines_end_a_label(tmp_path):
     assert read(tmp_path / "x.csv") == ("sea lion", "newt")
 
 
-@pytest.mark.parametrize("name", ["x.txt", "x.csv", "x.json"])
 @pytest.mark.parametrize("text", ["", "\n", "\ufeff\n\n"])
-def test_an_empty_file_never_fits(tmp_path, name, text):
-    (tmp_path / name).write_text(text, encoding="utf-8")
-    with pytest.raises(CheckpointError, match=r"has 0 labels, the model has 3 classes|no column is called label"):
-        choose(3, Labels((), ""), dataset="", given=str(tmp_path / name))
+def test_an_empty_file_never_fits(tmp_path, text):
+    (tmp_path / "x.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(CheckpointError, match="has 0 labels, the model has 3 classes"):
+        choose(3, Labels((), ""), dataset="", given=str(tmp_path / "x.txt"))
 
 
 @pytest.mark.parametrize(
@@ -223,7 +193,6 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.txt", b"index label\n0 cat\n1 dog", "'index label' has no number, which all other lines have"),
         ("x.txt", b"-1 none\n0 cat\n1 dog", "-1 is no index"),
         ("x.pbtxt", b"item {\n id: 1\n name: 'cat'\n}", "a label map in pbtxt"),
-        ("x.json", b'["cat", null]', "None is not a label"),
         ("x.json", b'["cat"', "Expecting"),
         ("x.json", b'{"cat": 0, "dog": 0}', "index 0 is there twice"),
         ("x.json", b'{"1": "cat", "2": "dog"}', "no label of index 0"),
@@ -231,11 +200,7 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.csv", b"cat\ndog\n", "its first line is cat, and no column is called label"),
         ("x.csv", b"", "its first line is empty"),
         ("x.csv", b"index,label\n0\n", "label 0 is empty"),
-        (
-            "x.csv",
-            b"index,label\n0,great white shark, man-eater\n",
-            "line 2 has more cells than the first line. A name",
-        ),
+        ("x.csv", b"index,label\n0,great white shark, man-eater\n", "line 2 has more cells than the first line"),
         ("x.csv", b"rank,label\n1,dog\n0,cat\n2,owl\n", "not in the order of the column rank in them"),
         ("x.csv", b"id,label\n1,dog\n,cat\n", "the column id has '' in place of a number"),
         ("x.csv", b"id,class,label\n1,0,dog\n0,1,cat\n", "its columns of indices differ"),
@@ -245,14 +210,9 @@ def test_an_empty_file_never_fits(tmp_path, name, text):
         ("x.yaml", b"path: x\nnc: 2\ntrain: a\n", "'x' is not an index"),
         ("x.yaml", b"names: [cat", "expected ',' or"),
         ("x.yaml", b"names: [cat, no]", "False is not a label: write it in quotes"),
-        (
-            "x.json",
-            b'{"id": 0, "name": "cat"}\n{"id": 1, "name": "dog"}\n',
-            "it has several values, one after the other",
-        ),
+        ("x.json", b'{"id": 0}\n{"id": 1}\n', "it has several values, one after the other"),
         ("x.json", b'{"names": ["cat", "dog"], "classes": ["dog", "cat"]}', "names of it and classes of it differ"),
         ("x.csv", b'label\n"cat\ndog\n', "unexpected end of data"),
-        ("x.csv", b'label\n"' + b"cat\n" * 40_000 + b'"', "field larger than field limit"),
         ("x.json", b'{"cat": 0.7}', "0.7 is not an index"),
         ("x.json", b"[" * 100_000, "recursion"),
     ],

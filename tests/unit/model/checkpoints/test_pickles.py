@@ -20,38 +20,18 @@ from model.checkpoints.pickles import load
 TENSOR = torch.arange(3.0)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        np.float64(0.5),
-        np.float32(0.5),
-        np.int64(3),
-        np.bool_(True),
-        np.arange(4.0).reshape(2, 2),
-        np.array(["a", None], dtype=object),
-        np.dtype("f4"),
-        np.float32,
-        np.random.default_rng(0).bit_generator.state,
-        pathlib.Path("runs/1"),
-        pathlib.PureWindowsPath("C:/runs"),
-        pathlib.PurePosixPath("runs"),
-        collections.defaultdict(list, a=[1]),
-        collections.OrderedDict(a=1),
-        collections.Counter("abc"),
-        collections.deque([1], maxlen=3),
-        {1, 2},
-        frozenset({1}),
-        datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC),
-        datetime.date(2026, 1, 2),
-        datetime.timedelta(seconds=3),
-        argparse.Namespace(path=pathlib.Path("a"), rate=np.float64(1)),
-        types.SimpleNamespace(a=1),
-        torch.device("cpu"),
-        torch.float16,
-        torch.Size([1, 2]),
-    ],
-    ids=repr,
-)
+OF_NUMPY = [np.float64(0.5), np.float32(0.5), np.int64(3), np.bool_(True), np.dtype("f4"), np.float32]
+OF_NUMPY += [np.arange(4.0).reshape(2, 2), np.array(["a", None], dtype=object)]
+OF_NUMPY += [np.random.default_rng(0).bit_generator.state]
+PATHS = [pathlib.Path("runs/1"), pathlib.PureWindowsPath("C:/runs"), pathlib.PurePosixPath("runs")]
+COLLECTIONS = [collections.defaultdict(list, a=[1]), collections.OrderedDict(a=1), collections.Counter("abc")]
+COLLECTIONS += [collections.deque([1], maxlen=3), {1, 2}, frozenset({1})]
+TIMES = [datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), datetime.date(2026, 1, 2), datetime.timedelta(seconds=3)]
+SPACES = [argparse.Namespace(path=pathlib.Path("a"), rate=np.float64(1)), types.SimpleNamespace(a=1)]
+OF_TORCH = [torch.device("cpu"), torch.float16, torch.Size([1, 2])]
+
+
+@pytest.mark.parametrize("value", [*OF_NUMPY, *PATHS, *COLLECTIONS, *TIMES, *SPACES, *OF_TORCH], ids=repr)
 @pytest.mark.parametrize("zipped", [True, False])
 def test_what_holds_no_code_is_let_in(tmp_path, value, zipped):
     torch.save({"model": {"a": TENSOR}, "beside": value}, tmp_path / "x.pth", _use_new_zipfile_serialization=zipped)

@@ -27,28 +27,20 @@ OF_TIMM = {"architecture": "vit_tiny_patch16_224.augreg_in21k", **SIZES}
 Args = argparse.Namespace
 
 
-def saved(folder, content, name="x.pth"):
-    torch.save(content, folder / name)
-    return folder / name
-
-
 @pytest.mark.parametrize(
     ("content", "also"),
     [
         ({"model": PLAIN, "epoch": 3}, "DeiT"),
         ({"model": SCALED}, "DeiT-3"),  # RoPE-ViT with positions has the same tensors
-        (SCALED, "DeiT-3"),
         ({"model": HEADLESS}, "MAE"),
         (HEADLESS, "DINO"),
     ],
 )
-def test_whose_a_file_is_that_several_libraries_may_have_written_is_asked(tmp_path, content, also):
-    for name, example in (("x.pth", "vit"), (f"{also}_tiny.pth".lower(), also)):
+def test_whose_a_file_is_that_several_libraries_may_have_written_is_asked(saved, tmp_path, content, also):
+    for name, first in (("x.pth", "vit"), (f"{also}_tiny.pth".lower(), also)):
         with pytest.raises(CheckpointError, match=f"does not say architecture.* --set architecture={also}") as question:
-            describe_checkpoint(saved(tmp_path, content, name))
-        assert f"in this example: --set architecture={example}" in str(question.value).replace(
-            ", whose number of heads is a guess", ""
-        ).replace("deit3", "vit")
+            describe_checkpoint(saved(content, name))
+        assert re.search(rf"in this example.*?: --set architecture={first}", str(question.value))
     chosen = describe_checkpoint(tmp_path / "x.pth", overrides={"architecture": also, "heads": "3"})
     assert (chosen.architecture, chosen.origins["mean"].source) == (also, "by hand")
 
@@ -63,17 +55,20 @@ def test_whose_a_file_is_that_several_libraries_may_have_written_is_asked(tmp_pa
         ({"model": HEADLESS | {"decoder_embed.weight": torch.ones(8, 24)}}, "MAE"),
     ],
 )
-def test_a_script_or_a_tensor_of_its_own_proves_whose_a_file_is(tmp_path, content, member):
-    assert describe_checkpoint(saved(tmp_path, content), overrides={"heads": "3"}).architecture == member
+def test_a_script_or_a_tensor_of_its_own_proves_whose_a_file_is(saved, content, member):
+    assert describe_checkpoint(saved(content), overrides={"heads": "3"}).architecture == member
 
 
-def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(tmp_path):
+def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(saved):
     """TIPS, and a person's own training of DINOv2, have its tensors and other pixels."""
     state = HEADLESS | {"mask_token": torch.zeros(1, 24), "register_tokens": torch.zeros(1, 2, 24)}
-    origins = describe_checkpoint(saved(tmp_path, {"teacher": state}), overrides={"heads": "3"}).origins
+    origins = describe_checkpoint(saved({"teacher": state}), overrides={"heads": "3"}).origins
     assert origins["mean"] == ("guessed", "dinov2 data/transforms.py")
     assert {origins[name].source for name in ("architecture", "activation", "norm_eps", "crop")} == {"guessed"}
     assert {origins[name].source for name in ("width", "depth", "registers", "num_classes")} == {"read"}
+
+
+TRANSFORM = f"Compose(\n  Resize(size=9)\n  Normalize(mean={MEAN}, std={OTHER})\n)"
 
 
 @pytest.mark.parametrize(
@@ -86,54 +81,44 @@ def test_pixels_that_nothing_proves_are_a_guess_although_the_network_is_known(tm
         ({"cfg": {"DATASET_MEAN": torch.tensor(MEAN)}}, MEAN, "cfg.DATASET_MEAN"),
         ({"args": Args(imagenet_default_mean_and_std=True)}, IMAGENET_MEAN, "args.imagenet_default_mean_and_std"),
         ({"args": Args(imagenet_default_mean_and_std=False)}, (0.5,) * 3, "args.imagenet_default_mean_and_std"),
-        (
-            {"transform": f"Compose(\n  Resize(size=9)\n  Normalize(mean={MEAN}, std={OTHER})\n)"},
-            MEAN,
-            "transform.mean",
-        ),
+        ({"transform": TRANSFORM}, MEAN, "transform.mean"),
     ],
 )
 @pytest.mark.parametrize("named", [OF_DEIT, OF_TIMM])
-def test_pixels_that_a_file_states_are_taken_in_every_family(tmp_path, content, mean, where, named):
-    file = saved(tmp_path, {"model": PLAIN, **content})
-    description = describe_checkpoint(file, overrides=named)
+def test_pixels_that_a_file_states_are_taken_in_every_family(saved, content, mean, where, named):
+    description = describe_checkpoint(saved({"model": PLAIN, **content}), overrides=named)
     assert description.preprocessing.mean == pytest.approx(mean)
     assert description.origins["mean"].source == "stated"
     assert re.match(rf"{where} of the file|args in the file", description.origins["mean"].where)
-    by_hand = describe_checkpoint(file, overrides=named | {"mean": "0,0,0"})
-    assert (by_hand.preprocessing.mean, by_hand.origins["mean"].source) == ((0, 0, 0), "by hand")
 
 
 def test_pixels_that_a_script_has_written_beside_the_weights_are_taken(tmp_path):
     save_file(PLAIN, tmp_path / "x.safetensors")
     (tmp_path / "args.yaml").write_text("mean: [0.1, 0.2, 0.3]\nstd: null\n")
     (tmp_path / "hparams.yaml").write_text("!!python/name:os.system\n")
-    description = describe_checkpoint(tmp_path / "x.safetensors", overrides={"architecture": "DeiT", "heads": "3"})
+    description = describe_checkpoint(tmp_path / "x.safetensors", overrides=OF_DEIT)
     assert (description.preprocessing.mean, description.origins["mean"].where) == (MEAN, "mean of args.yaml")
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            {"args": Args(mean=[*MEAN]), "config": {"mean": [*OTHER]}},
-            r"args.* file says mean 0.1,0.2,0.3, and config.mean of the file 0.4",
-        ),
+        ({"args": Args(mean=MEAN), "config": {"mean": OTHER}}, r"mean 0.1,0.2,0.3, and config.mean of the file 0.4"),
         ({"hyper_parameters": {"mean": np.array(MEAN)}}, "hyper_parameters.mean of the file cannot be read: give"),
         ({"img_size": 96}, "positions says image_size 16,16, and img_size of the file 96,96: choose one"),
     ],
 )
 @pytest.mark.parametrize("named", [OF_DEIT, OF_TIMM])
-def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked_for(tmp_path, content, message, named):
-    file = saved(tmp_path, {"model": PLAIN, **content})
+def test_pixels_that_two_places_say_differently_or_that_cannot_be_read_are_asked_for(saved, content, message, named):
+    file = saved({"model": PLAIN, **content})
     with pytest.raises(CheckpointError, match=message):
         describe_checkpoint(file, overrides=named)
     answered = describe_checkpoint(file, overrides=named | {"mean": "0,0,0", "image_size": "16,16"})
-    assert answered.preprocessing.mean == (0, 0, 0)
+    assert (answered.preprocessing.mean, answered.origins["mean"].source) == ((0, 0, 0), "by hand")
 
 
-def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
-    file = saved(tmp_path, {"model": PLAIN, "config": {"crop_pct": 0.5, "interpolation": "LANCZOS"}})
+def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(saved):
+    file = saved({"model": PLAIN, "config": {"crop_pct": 0.5, "interpolation": "LANCZOS"}})
     description = describe_checkpoint(file, overrides=OF_DEIT)
     assert (description.preprocessing.resize_size, description.preprocessing.interpolation) == ((32, 32), "lanczos")
     assert {description.origins[name].source for name in ("resize_size", "interpolation")} == {"stated"}
@@ -144,47 +129,38 @@ def test_a_crop_and_an_interpolation_that_the_file_states_are_taken(tmp_path):
     [
         ({"config": {"resize": 256}}, "config.resize of the file (256)"),
         ({"normalize": True}, "normalize of the file (True)"),
-        (
-            {"args": Args(transform=f"Compose(\n Resize(size=9)\n Normalize(mean={MEAN}, std={OTHER})\n)")},
-            "args.transform of the file (Compose( Resize(size=9) ))",
-        ),
+        ({"args": Args(transform=TRANSFORM)}, "args.transform of the file (Compose( Resize(size=9) ))"),
         ({"args": Args(img_size=None, mean=None, interpolation="", crop_pct=0.9, lr=0.1)}, ""),
     ],
 )
-def test_what_a_file_says_of_pixels_and_is_not_used_is_named(tmp_path, content, left):
+def test_what_a_file_says_of_pixels_and_is_not_used_is_named(saved, content, left):
     for named in (OF_DEIT, OF_TIMM):
-        advice = describe_checkpoint(saved(tmp_path, {"model": PLAIN, **content}), overrides=named).advice
+        advice = describe_checkpoint(saved({"model": PLAIN, **content}), overrides=named).advice
         assert advice == (f"Said and not used: {left}." if left else "")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        {"hyper_parameters": {"model_name": "vit_tiny_patch16_224.augreg_in21k"}},
-        {"args": Args(model="hf_hub:timm/vit_tiny_patch16_224.augreg_in21k")},
-    ],
-)
-def test_a_network_that_any_script_calls_as_timm_does_is_not_asked_for(tmp_path, content):
+def test_a_network_that_any_script_calls_as_timm_does_is_not_asked_for(saved):
     name = "vit_tiny_patch16_224.augreg_in21k"
-    file = saved(tmp_path, {"state_dict": PLAIN, **content})
-    description = describe_checkpoint(file, overrides=SIZES)
-    assert (description.architecture, description.origins["architecture"].source) == ("vit_tiny_patch16_224", "stated")
-    other = saved(tmp_path, {"state_dict": PLAIN, "arch": name, "config": {"backbone": "deit3_small_patch16_224"}})
+    for content in ({"hyper_parameters": {"model_name": name}}, {"args": Args(model=f"hf_hub:timm/{name}")}):
+        found = describe_checkpoint(saved({"state_dict": PLAIN, **content}), overrides=SIZES)
+        assert (found.architecture, found.origins["architecture"].source) == ("vit_tiny_patch16_224", "stated")
+    two = saved({"state_dict": PLAIN, "arch": name, "config": {"backbone": "deit3_small_patch16_224"}})
     with pytest.raises(CheckpointError, match="does not say architecture"):
-        describe_checkpoint(other, overrides=SIZES)
+        describe_checkpoint(two, overrides=SIZES)
 
 
 def test_the_image_processor_beside_a_network_that_is_not_transformers_is_believed(tmp_path):
     folder = altered("timm-plain", tmp_path, **{"pretrained_cfg.mean": None, "pretrained_cfg.std": None})
+    file = folder / "preprocessor_config.json"
     processor = {"image_processor_type": "ViTImageProcessor", "size": {"height": 32, "width": 32}}
-    (folder / "preprocessor_config.json").write_text(json.dumps({**processor, "image_mean": MEAN, "image_std": OTHER}))
+    file.write_text(json.dumps({**processor, "image_mean": MEAN, "image_std": OTHER}))
     with pytest.raises(
         CheckpointError, match=r"resize_mode shortest, and preprocessor_config\.json squash: choose one"
     ):
         describe_checkpoint(folder)
     by_hand = {"resize_mode": "squash", "resize_size": "32,32", "crop": "none", "interpolation": "bilinear"}
     assert describe_checkpoint(folder, overrides=by_hand).preprocessing.mean == MEAN
-    (folder / "preprocessor_config.json").write_text(json.dumps({"image_processor_type": "Mine", "image_mean": MEAN}))
+    file.write_text(json.dumps({"image_processor_type": "Mine", "image_mean": MEAN}))
     description = describe_checkpoint(folder)
     assert description.preprocessing.mean == MEAN
     assert "preprocessor_config.json (preprocessor_config.json names Mine, which is not supp" in description.advice
@@ -192,13 +168,10 @@ def test_the_image_processor_beside_a_network_that_is_not_transformers_is_believ
 
 def test_two_lists_are_mean_and_std_under_a_name_of_pixels_alone():
     steps = {"milestones": [[0, 10, 20], [0.1, 0.01, 0.001]], "stages": [["a", "b", "c"], ["d", "e", "f"]]}
-    assert not of_pixels(steps, of="the file")
+    measured = {"metrics": {"mean": [0.7, 0.8, 0.9], "std": [0.1, 0.1, 0.2]}}
+    assert not of_pixels(steps | measured, of="the file")
     pair = of_pixels({"normalize": [MEAN, OTHER]}, of="the file")
     assert {(one.fact, one.value) for one in pair} == {("mean", MEAN), ("std", OTHER)}
-
-
-def test_means_of_what_was_measured_are_not_those_of_pixels():
-    assert not of_pixels({"metrics": {"mean": [0.7, 0.8, 0.9], "std": [0.1, 0.1, 0.2]}}, of="the file")
 
 
 KEYS = st.sampled_from(["mean", "img_size", "crop_pct", "args"])
@@ -236,24 +209,17 @@ def test_what_the_classifier_of_dinov2_with_registers_reads_changed_between_rele
             describe_checkpoint(folder, overrides={"pool": "mean"})
 
 
-def test_positions_that_may_be_of_overlapping_patches_are_asked_about(tmp_path):
+def test_positions_that_may_be_of_overlapping_patches_are_asked_about(saved):
     """TransReID: kernels of 16 pixels, 12 apart, in an image of 256."""
     shapes = {"pos_embed": torch.zeros(1, 1 + 21**2, 24), "patch_embed.proj.weight": torch.zeros(24, 3, 16, 16)}
-    file, named = saved(tmp_path, HEADLESS | shapes), {"architecture": "DINO", "heads": "3"}
+    file, named = saved(HEADLESS | shapes), {"architecture": "DINO", "heads": "3"}
     (problem,) = describe_checkpoint(file, overrides=named).problems
-    assert problem.startswith(
-        "21 x 21 positions are those of 336 x 336 pixels, or of 256 x 256 in patches that overlap"
-    )
+    assert "336 x 336 pixels, or of 256 x 256 in patches that overlap" in problem
     assert not describe_checkpoint(file, overrides=named | {"image_size": "336,336"}).problems
 
 
-def test_integers_of_a_quantised_file_without_their_scales_are_refused_whatever_their_type(tmp_path):
+def test_whole_numbers_alone_are_those_of_a_quantised_file(saved):
     name = "blocks.0.mlp.fc1.weight"
-    codes = (PLAIN[name] * 100).round()
-    named = {"architecture": "DeiT", "heads": "3"}
-    for tensor, message in (
-        (codes, f"has whole numbers alone in {name}"),
-        (codes.to(torch.int8), "type int8, is quant"),
-    ):
-        with pytest.raises(CheckpointError, match=message):
-            load_checkpoint(saved(tmp_path, {"model": PLAIN | {name: tensor}}), overrides=named)
+    file = saved({"model": PLAIN | {name: (PLAIN[name] * 100).round()}})
+    with pytest.raises(CheckpointError, match=f"has whole numbers alone in {name}"):
+        load_checkpoint(file, overrides=OF_DEIT)

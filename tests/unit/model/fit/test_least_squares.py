@@ -67,17 +67,6 @@ def test_a_left_out_group_is_predicted_by_a_fit_to_the_others(samples, features,
         np.testing.assert_allclose(head.left_out[rows], problem.logits(head.strength, rows)[rows], atol=1e-8)
 
 
-def test_images_of_a_label_that_are_seen_more_often_change_nothing():
-    x, classes = drawn(3, 30, 8)
-    others = np.flatnonzero(classes != 0)
-    often = np.concatenate([np.flatnonzero(classes == 0)] * 5 + [others])
-    once, more = (
-        least_squares(torch.from_numpy(x[rows]), torch.from_numpy(classes[rows]), count=CLASSES, strengths=(0.1,))
-        for rows in (np.arange(len(x)), often)
-    )
-    np.testing.assert_allclose(logits(more, x), logits(once, x), atol=1e-8)
-
-
 def test_the_strength_with_the_smallest_error_is_taken():
     x, classes = (torch.from_numpy(part) for part in drawn(2, 60, 40))
     targets = 2 * torch.eye(CLASSES, dtype=torch.float64)[classes] - 1

@@ -1,8 +1,9 @@
 """model/checkpoints/families/huggingface.py: what the golden files cannot show."""
 
+import json
+
 import pytest
 import torch
-import torch.nn.functional as F
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
@@ -16,28 +17,34 @@ def changed(tmp_path):
     return lambda case="vit", **changes: altered(f"huggingface-{case}", tmp_path, **changes)
 
 
-def same_model(a, b):
-    return same_weights(a.model, b.model)
+def own_queries(state):
+    for name in ("query", "key", "value"):
+        state = renamed(f"attention.attention.{name}", f"attention.{name[0]}_proj")(state)
+    return state
+
+
+INDEX = "beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index"
+IDS = {f"{tower}_model.embeddings.position_ids": torch.arange(26) for tower in ("vision", "text")}
 
 
 @pytest.mark.parametrize(
-    "names",
+    ("case", "changes"),
     [
-        {"vit.": ""},  # saved from the model without its head, and a head added
-        {"vit.": "model.vit."},
-        {"vit.encoder.layer.": "vit.layers."},  # the block prefix of version 5 around the names of version 4
-        {"vit.encoder.layer.": "encoder.layer."},
-        {f"attention.attention.{name}": f"attention.{name[0]}_proj" for name in ("query", "key", "value")},
-        {"attention.output.dense": "attention.o_proj"},
+        ("vit", {"tensors": renamed("vit.", "")}),  # saved from the model without its head, and a head added
+        ("vit", {"tensors": renamed("vit.", "model.vit.")}),
+        ("vit", {"tensors": renamed("vit.encoder.layer.", "vit.layers.")}),  # version 5's around names of version 4
+        ("vit", {"tensors": renamed("vit.encoder.layer.", "encoder.layer.")}),
+        ("vit", {"tensors": own_queries}),
+        ("vit", {"tensors": renamed("attention.output.dense", "attention.o_proj")}),
+        ("vit", {"tensors": with_more({"vit.embeddings.mask_token": torch.zeros(1, 1, 24)})}),
+        ("beit", {"tensors": with_more({INDEX: torch.zeros(26, 26, dtype=torch.long)})}),  # of early files
+        ("clip", {"tensors": with_more(IDS)}),
+        ("vit", {"architectures": ["FSDPViTForImageClassification"]}),  # as some releases wrote it
     ],
 )
-def test_prefixes_and_names_change_independently(changed, names):
-    def tensors(state):
-        for old, new in names.items():
-            state = renamed(old, new)(state)
-        return state
-
-    assert same_model(load_checkpoint(changed(tensors=tensors)), load_checkpoint(GOLDEN / "huggingface-vit"))
+def test_names_of_other_releases_and_tensors_without_a_use_change_nothing(changed, case, changes):
+    loaded, plain = load_checkpoint(changed(case, **changes)), load_checkpoint(GOLDEN / f"huggingface-{case}")
+    assert same_weights(loaded.model, plain.model)
 
 
 @pytest.mark.parametrize("case", ["deit-teacher", "dinov2", "vit", "clip-classifier"])
@@ -50,22 +57,17 @@ def test_the_head_of_a_classifier_can_be_left_out(case):
     assert alone.labels == ()
 
 
-WRONG_NAMES = {
-    "a hole": ({"0": "a", "1": "b", "2": "c", "3": "d", "5": "e"}, "there is no label of index 4"),
-    "too few": ({"0": "a"}, "config.json has 1 labels, the model has 5 classes"),
-}
-REMEDY = ": --labels FILE names the classes, --labels none numbers them"
-
-
-@pytest.mark.parametrize("names", WRONG_NAMES)
-def test_wrong_names_matter_only_where_they_are_served(changed, tmp_path, names):
-    id2label, reason = WRONG_NAMES[names]
+@pytest.mark.parametrize(
+    ("id2label", "reason"),
+    [
+        ({"0": "a", "1": "b", "2": "c", "3": "d", "5": "e"}, "there is no label of index 4"),
+        ({"0": "a"}, "config.json has 1 labels, the model has 5 classes"),
+    ],
+)
+def test_wrong_names_matter_only_where_they_are_served(changed, id2label, reason):
     folder = changed(id2label=id2label)
-    with pytest.raises(CheckpointError) as refusal:
+    with pytest.raises(CheckpointError, match=f"{reason}: --labels FILE names the classes, --labels none numbers"):
         load_checkpoint(folder)
-    assert str(refusal.value).endswith(reason + REMEDY)
-    (tmp_path / "five.txt").write_text("v\nw\nx\ny\nz\n")
-    assert load_checkpoint(folder, labels=str(tmp_path / "five.txt")).labels == tuple("vwxyz")
     assert load_checkpoint(folder, labels="none").labels == tuple(f"class {i}" for i in range(5))
     assert load_checkpoint(folder, overrides={"num_classes": "0"}).labels == ()
 
@@ -88,22 +90,6 @@ def test_what_is_wrong_with_a_head_matters_only_where_it_is_served(changed, case
         load_checkpoint(folder)
     left_out = load_checkpoint(folder, overrides={"num_classes": "0"})
     assert (left_out.labels, left_out.config.num_classes) == ((), 0)
-
-
-INDEX = "beit.encoder.layer.0.attention.attention.relative_position_bias.relative_position_index"
-
-
-@pytest.mark.parametrize(
-    ("case", "more"),
-    [
-        ("vit", {"vit.embeddings.mask_token": torch.zeros(1, 1, 24)}),
-        ("beit", {INDEX: torch.zeros(26, 26, dtype=torch.long)}),  # of early files
-        ("clip", {f"{tower}_model.embeddings.position_ids": torch.arange(26) for tower in ("vision", "text")}),
-    ],
-)
-def test_a_file_may_have_tensors_that_the_network_does_not_need(changed, case, more):
-    folder = changed(case, tensors=with_more(more))
-    assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / f"huggingface-{case}"))
 
 
 def layer(name, rows, columns):
@@ -131,32 +117,53 @@ def test_what_a_persons_own_classifier_reads_has_to_be_given(changed, case, chan
     assert (config.pool, bool(config.representation_size)) == (pool.replace("pooler_output", "cls"), "_output" in pool)
 
 
-def test_the_prefix_that_some_releases_wrote_into_config_json_does_not_matter(changed):
-    folder = changed(architectures=["FSDPViTForImageClassification"])
-    assert same_model(load_checkpoint(folder), load_checkpoint(GOLDEN / "huggingface-vit"))
-
-
-def test_keys_that_are_not_in_config_json_are_their_classs_defaults(changed):
-    description = describe_checkpoint(changed("vit-msn", layer_norm_eps=None, hidden_act=None, qkv_bias=None))
-    config = description.config
-    assert (config.norm_eps, config.activation, config.qkv_bias) == (1e-6, "gelu", True)
-    assert description.origins["norm_eps"].where == "transformers' default for vit_msn"
-    assert description.origins["heads"].where == "config.json"
-    gated = describe_checkpoint(GOLDEN / "huggingface-dinov2-v5")
-    assert (gated.config.activation, gated.origins["activation"].where) == ("silu", "Dinov2ForImageClassification")
-
-
 def test_the_problem_type_says_how_to_score(changed):
     assert describe_checkpoint(changed(problem_type="multi_label_classification")).score == "sigmoid"
 
 
-def test_a_backbone_gives_the_output_of_its_pooler(changed):
-    """ViTModel's pooler is a layer with tanh on the class token."""
+def tower_alone(case, folder, *, prefix):
+    """The image tower of a whole model as transformers 4 or 5 saves it: with and without a prefix."""
 
-    weight, bias = torch.randn(24, 24), torch.randn(24)
-    pooler = {"vit.pooler.dense.weight": weight, "vit.pooler.dense.bias": bias}
-    folder = changed(architectures=["ViTModel"], tensors=lambda state: without("classifier")(state) | pooler)
+    def tensors(state):
+        return {k.replace("vision_model.", prefix): v for k, v in state.items() if k.startswith("vision_model.")}
+
+    tower = json.loads((GOLDEN / f"huggingface-{case}/config.json").read_text())["vision_config"]
+    path = altered(f"huggingface-{case}", folder, tensors=tensors)
+    (path / "config.json").write_text(json.dumps({**tower, "model_type": f"{case}_vision_model"}))
+    return path
+
+
+@pytest.mark.parametrize("prefix", ["vision_model.", ""])
+@pytest.mark.parametrize(("case", "pool"), [("clip", "cls"), ("siglip", "map")])
+@torch.no_grad()
+def test_a_tower_alone_gives_what_the_whole_model_projects(tmp_path, case, pool, prefix):
+    """CLIP's is the normed class token, SigLIP's is the embedding itself."""
+    whole = load_checkpoint(GOLDEN / f"huggingface-{case}")
+    alone = load_checkpoint(tower_alone(case, tmp_path, prefix=prefix))
+    assert (alone.config.pool, alone.config.embedding, alone.text_tower, alone.labels) == (pool, 24, False, ())
+    images = torch.randn(2, 3, *alone.config.image_size)
+    project = whole.model.pre_logits or torch.nn.Identity()
+    torch.testing.assert_close(project(alone.model(images)), whole.model(images))
+
+
+def test_an_old_vision_config_dict_comes_first(tmp_path):
+    """As CLIPConfig.__post_init__ has it: what it does not state is the default, not what vision_config states."""
+    stated = json.loads((GOLDEN / "huggingface-clip/config.json").read_text())["vision_config"]
+    del stated["hidden_act"]
+    other = {"vision_config.hidden_act": "gelu", "vision_config.num_attention_heads": 7}
+    description = describe_checkpoint(altered("huggingface-clip", tmp_path, vision_config_dict=stated, **other))
+    assert (description.config.activation, description.config.heads) == ("quick_gelu", 3)
+    assert description.origins["activation"].where == "transformers' default for clip"
+
+
+@torch.no_grad()
+def test_pixels_that_no_patch_covers_are_cut_off(tmp_path):
+    """SigLIP of 384 pixels and patches of 14: its convolution leaves out the last 6."""
+    folder = altered("huggingface-siglip", tmp_path, **{"vision_config.image_size": 22})
+    recipe = json.loads((folder / "preprocessor_config.json").read_text())
+    (folder / "preprocessor_config.json").write_text(json.dumps(recipe | {"size": {"height": 22, "width": 22}}))
     checkpoint = load_checkpoint(folder)
-    model, images = checkpoint.model, torch.randn(2, 3, *checkpoint.config.image_size)
-    assert (checkpoint.labels, checkpoint.config.embedding) == ((), 24)
-    torch.testing.assert_close(model(images), torch.tanh(F.linear(model.encode(images)[:, 0], weight, bias)))
+    preprocessing = checkpoint.preprocessing
+    assert (preprocessing.size, preprocessing.resize_size, preprocessing.remainder) == ((20, 20), (22, 22), (2, 2))
+    batch, patch_embed = torch.randn(2, 3, 22, 22), checkpoint.model.patch_embed
+    assert torch.equal(patch_embed(batch), patch_embed(batch[..., :20, :20]))  # of a convolution: (2, 25, D)

@@ -2,7 +2,6 @@
 
 import pytest
 
-from model.checkpoints.checkpoint import CheckpointError
 from model.checkpoints.families.openclip import (
     DEFAULTS,
     NOT_OF_RECIPES,
@@ -11,8 +10,7 @@ from model.checkpoints.families.openclip import (
     RECIPE,
     WITHOUT_EFFECT,
 )
-from model.checkpoints.load import describe_checkpoint
-from tests.support.altered import GOLDEN, altered
+from tests.support.altered import GOLDEN, altered, outcome_of
 
 TOWER = "model_cfg.vision_cfg"
 CASE = "openclip-average"
@@ -33,19 +31,13 @@ OTHERS = {  # than the case has, and of their type
 
 
 def outcome(folder, **keys):
-    """What follows from the changed file, and what is refused."""
     folder.mkdir()
-    try:
-        description = describe_checkpoint(altered(CASE, folder, **keys))
-    except CheckpointError as refusal:
-        return str(refusal)
-    return description.config, description.grid, description.preprocessing
+    return outcome_of(altered(CASE, folder, **keys))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def before():
-    description = describe_checkpoint(GOLDEN / CASE)
-    return description.config, description.grid, description.preprocessing
+    return outcome_of(GOLDEN / CASE)
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -68,28 +60,24 @@ def test_what_changes_nothing_is_accepted(tmp_path, before, part, names):
 @pytest.mark.parametrize("name", NOT_SUPPORTED)
 def test_switches_of_the_tower_that_are_not_supported_are_refused(tmp_path, before, name):
     assert outcome(tmp_path / "x", **{f"{TOWER}.{name}": NOT_SUPPORTED[name]}) == before
-    refusal = outcome(tmp_path / "y", **{f"{TOWER}.{name}": True})
-    assert refusal == f"open_clip_config.json has an image tower with {name} True, which is not supported"
-
-
-@pytest.mark.parametrize("part", ["vision_cfg", "model_cfg", "preprocess_cfg"])
-@pytest.mark.parametrize("value", [False, 0, {}, "new"])
-def test_a_name_that_is_not_known_is_refused(tmp_path, part, value):
-    refusal = outcome(tmp_path / "x", **{f"{TOWER if part == 'vision_cfg' else part}.window": value})
-    assert refusal == (
-        f"open_clip_config.json states window {value!r} in {part}, and it is not known what that changes"
-    )
+    assert f"has an image tower with {name} True, which" in outcome(tmp_path / "y", **{f"{TOWER}.{name}": True})
 
 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
+        *(
+            ({f"{TOWER}.window": value}, f"states window {value!r} in vision_cfg, and")
+            for value in (False, 0, {}, "new")
+        ),
+        ({"model_cfg.window": 0}, "states window 0 in model_cfg, and"),
+        ({"preprocess_cfg.window": 0}, "states window 0 in preprocess_cfg, and"),
         ({f"{TOWER}.norm_kwargs": {"eps": 1e-3, "bias": False}}, "has the norm_kwargs "),
         ({f"{TOWER}.act_kwargs": {"inplace": True}}, "has the act_kwargs "),
         ({f"{TOWER}.act_kwargs": {"approximate": "tanh"}, "model_cfg.quick_gelu": True}, "has the act_kwargs "),
     ],
 )
-def test_arguments_of_layers_that_are_not_known_are_refused(tmp_path, keys, message):
+def test_a_name_and_an_argument_that_are_not_known_are_refused(tmp_path, keys, message):
     assert outcome(tmp_path / "x", **keys).startswith(f"open_clip_config.json {message}")
 
 

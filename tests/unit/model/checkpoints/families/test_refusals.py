@@ -12,7 +12,8 @@ from safetensors.torch import load_file
 
 from model.checkpoints import load_checkpoint
 from model.checkpoints.checkpoint import CheckpointError
-from tests.support.altered import GOLDEN, altered, stated, with_more, without
+from model.checkpoints.load import describe_checkpoint
+from tests.support.altered import GOLDEN, altered, renamed, stated, with_more, without
 from tests.support.runs import same_weights
 
 SIMPLE, MEAN, CLS = (f"vit-pytorch-{case}" for case in ("1.26.11-simple", "1.9.2-mean", "1.26.11-cls"))
@@ -21,6 +22,10 @@ TOWER = "model_cfg.vision_cfg"
 OTHER_PATCHES = {"embedding/kernel": np.zeros((8, 4, 3, 32), np.float32)}
 TWO_SLOTS = {"encoder.pos_embedding": torch.zeros(1, 2 + 25, 24)}
 MASKED = {"architectures": ["BeitForMaskedImageModeling"]}
+
+
+PARAMETRIZED, OLD = "parametrizations.weight.original", "weight_orig"
+COMPUTED = "is part of a weight that PyTorch computes: save"
 
 
 def pretrained(state):
@@ -51,11 +56,35 @@ def pretrained(state):
         ("timm-plain", {"label_descriptions": ["cat"]}, "label_descriptions are list"),
         (CLS, {"tensors": without("mlp_head")}, "a backbone, not a classifier"),
         (CLS, {"tensors": with_more({"to_patch_embedding.2.weight": torch.zeros(24, 16)})}, "RGB pixels"),
+        *(
+            (case, {"tensors": renamed(f"{layer}.weight", f"{layer}.{part}")}, f"{layer}.{part} {COMPUTED}")
+            for case, layer in (
+                (VIT, "classifier"),
+                ("timm-plain", "blocks.0.mlp.fc1"),
+                ("timm-plain", "blocks.0.norm1"),
+            )
+            for part in (PARAMETRIZED, OLD)
+        ),
     ],
 )
 def test_the_error_names_what_is_not_supported(tmp_path, case, changes, message):
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(altered(case, tmp_path, **changes), overrides=stated(case))
+
+
+@pytest.mark.parametrize(
+    ("case", "changes"),
+    [
+        ("openclip-average", {f"{TOWER}.head_width": 0}),
+        ("openclip-average", {TOWER: [1]}),
+        ("torchvision-vit", {"tensors": with_more({"encoder.pos_embedding": torch.zeros(5)})}),
+    ],
+)
+def test_what_no_library_writes_is_refused_in_one_sentence(tmp_path, case, changes):
+    path = altered(case, tmp_path, **changes)
+    for read in (describe_checkpoint, load_checkpoint):
+        with pytest.raises(CheckpointError, match=r"^the checkpoint is not as its library writes it \(\w+: .*\)$"):
+            read(path, overrides=stated(case))
 
 
 @pytest.mark.parametrize(

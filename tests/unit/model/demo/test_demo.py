@@ -1,16 +1,20 @@
-"""model/demo/train.py and evaluate.py: the recipe runs, and what it learns from is right."""
+"""`python -m model.demo`: the recipe runs, what it learns from is right, and held-out images lie under their labels."""
 
+import sys
 from dataclasses import replace
 
 import numpy as np
 import torch
+from PIL import Image
 
+from model.demo.__main__ import main
 from model.demo.evaluate import evaluate, patches_on_object
-from model.demo.train import CHUNK, CONFIG, Dataset, Recipe, batches, draw_dataset, train
+from model.demo.train import CONFIG, Dataset, Recipe, batches, draw_dataset, train
+from model.shapes import LABELS, held_out
 from model.vit import VisionTransformer
 from tests.support.runs import same_weights
 
-RECIPE = Recipe(images=CHUNK, steps=4, batch=16, warm_up=2)
+RECIPE = Recipe(images=40, steps=4, batch=16, warm_up=2)
 
 
 def test_turning_and_flipping_moves_pixels_and_mask_together():
@@ -30,9 +34,7 @@ def test_turning_and_flipping_moves_pixels_and_mask_together():
 
 def test_the_recipe_decides_the_weights(monkeypatch):
     monkeypatch.setattr("os.cpu_count", lambda: 1)  # there is one chunk
-    drawn = draw_dataset(RECIPE)
-    first = slice(40)  # of which an epoch has three batches
-    data = Dataset(pixels=drawn.pixels[first], labels=drawn.labels[first], covered=drawn.covered[first])
+    data = draw_dataset(RECIPE)  # of which an epoch has three batches
     whole = train(RECIPE, data=data)
     assert not whole.training
     assert same_weights(train(RECIPE, data=data), whole)
@@ -52,3 +54,13 @@ def test_an_untrained_model_is_at_chance():
     figures = evaluate(VisionTransformer(CONFIG).eval(), count=100)
     assert figures["top1_accuracy"] < 0.25
     assert 0.1 < figures["chance_on_object"] < 0.3
+
+
+def test_images_are_those_held_out_under_their_labels(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["python -m model.demo", "images", str(tmp_path / "shapes"), "--count", "20"])
+    main()
+    files = sorted((tmp_path / "shapes").rglob("*.png"), key=lambda path: path.name)
+    assert len(files) == 20
+    for file, sample in zip(files, held_out(20), strict=True):
+        assert file.parent.name == LABELS[sample.label]
+        assert (np.asarray(Image.open(file)) == sample.pixels).all()
