@@ -1,5 +1,4 @@
-"""Runs a bundle with OpenVINO, which has the fastest kernels for CPUs. How it was chosen:
-lab/benchmarks/README.md, "Engines"."""
+"""Runs a bundle with OpenVINO, which has the fastest kernels for CPUs (lab/benchmarks/README.md, Engines)."""
 
 import sys
 from pathlib import Path
