@@ -114,8 +114,7 @@ def test_refusals_in_their_order_read_no_byte_and_end_the_connection(port, guard
 
 
 def test_maps_and_probes_need_no_room():
-    for path in ("/attention/x", "/livez"):
-        assert Guarded(full=True).ask(path, "GET")[0] == 200
+    assert [Guarded(full=True).ask(path, "GET")[0] for path in ("/attention/x", "/livez")] == [200, 200]
 
 
 def test_the_connection_ends_where_the_body_has_not():
