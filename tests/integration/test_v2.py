@@ -150,12 +150,6 @@ def test_an_invalid_request_is_refused_before_the_model_runs(client, more):
     assert classified(client) == before
 
 
-def test_kserves_own_client_repeats_the_name_of_the_model(client):
-    """kserve 0.21.0, InferRequest.to_rest; with the version, as Triton's messages of gRPC."""
-    request = head(PIXELS[:1], id="1", model_name="shapes", model_version="")
-    assert client.post("/v2/models/shapes/infer", json=request).status_code == 200
-
-
 def classified(client) -> list[str]:
     """How many images, as the metrics have it."""
     return [line for line in client.get("/metrics").text.splitlines() if line.startswith(CLASSIFIED)]

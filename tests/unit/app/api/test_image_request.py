@@ -242,15 +242,18 @@ X = '"inputs": "eA=="'
 
 
 @pytest.mark.parametrize(
-    ("json", "expected"),
+    ("json", "images", "parameters"),
     [
-        (f'{{{X}, "top_k": 2, "attention": false}}', Parameters(top_k=2, attention=False)),
-        (f'{{{X}, "parameters": {{"top_k": "2"}}, "note": "a"}}', Parameters(top_k=2, note="a")),
-        (f'\ufeff{{{X}, "top_k": null, "options": {{"wait_for_model": true}}}}', Parameters()),
+        (f'{{{X}, "top_k": 2, "attention": false}}', 1, Parameters(top_k=2, attention=False)),
+        (f'{{{X}, "parameters": {{"top_k": "2"}}, "note": "a"}}', 1, Parameters(top_k=2, note="a")),
+        (f'\ufeff{{{X}, "top_k": null, "options": {{"wait_for_model": true}}}}', 1, Parameters()),
+        ('{"image": ["eA==", "eA=="]}', 2, Parameters()),
+        ('{"images": "eA=="}', 1, Parameters()),
     ],
 )
-def test_members_of_json_are_parameters(json, expected):
-    assert received(json.encode(), content_type="application/json")[1] == expected
+def test_members_of_json_are_images_and_parameters(json, images, parameters):
+    found, others = received(json.encode(), content_type="application/json")
+    assert ([*map(content, found)], others) == ([b"x"] * images, parameters)
 
 
 @pytest.mark.parametrize(

@@ -119,12 +119,6 @@ def test_a_file_that_is_cut_short_cannot_be_decoded(format):
             decode(SAMPLES[format][:size])
 
 
-def test_no_scan_is_looked_for_byte_by_byte(monkeypatch):
-    monkeypatch.setattr("PIL.JpegImagePlugin.JpegImageFile._open", lambda self: pytest.fail("parsed"))
-    with pytest.raises(UnusableImage, match="cannot be decoded"):
-        decode(b"\xff\xd8\xff" + bytes(2**20))
-
-
 def test_a_jpeg_without_its_end_cannot_be_decoded():
     """As where networks are trained: nothing is made up for it."""
     for whole in (jpeg(), jpeg(progressive=True), jpeg(restart_marker_blocks=1)):

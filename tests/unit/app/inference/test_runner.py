@@ -264,12 +264,3 @@ async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_servi
         answers = await asyncio.gather(first, waits, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
     assert engine.batches == [("classify", [0])]
-
-
-async def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, lifecycle, monkeypatch):
-    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
-    async with running(engine, lifecycle):
-        await until(lambda: set(engine.probes) == set(GRAPHS))
-        assert lifecycle.reason is None
-        engine.broken = WrongAnswer("logits differ")
-        await until(lambda: lifecycle.failure == WRONG)
