@@ -1,5 +1,7 @@
 """app/stores/redis.py without a server: tests/integration/test_redis_store.py has one."""
 
+from ssl import SSLCertVerificationError
+
 import pytest
 from redis.exceptions import AuthenticationError, BusyLoadingError, ConnectionError, MovedError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
@@ -27,6 +29,16 @@ def test_what_is_no_address_is_refused_without_a_part_of_the_password(host):
     assert "cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("address", ["rediss://host?ssl_ca_certs=ca.pem", "redis://:%2F%3F@host:1/2", "unix:///a.sock"])
+def test_an_address_is_taken_with_what_follows_it(address):
+    RedisStore(settings=Settings(store=address), namespace="digest", metrics=Metrics())
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "reason", "word"),
     [
@@ -36,6 +48,7 @@ def test_what_is_no_address_is_refused_without_a_part_of_the_password(host):
         (ResponseError("something new, with a secret"), "refused", "ResponseError"),
         (BusyLoadingError("Redis is loading", status_code="LOADING"), "no-connection", "LOADING"),
         (ConnectionError("Error 111 connecting to secret"), "no-connection", "ConnectionError"),
+        (caused(ConnectionError("a secret"), SSLCertVerificationError()), "no-connection", "SSLCertVerificationError"),
         (RedisTimeout("a secret"), "timeout", "TimeoutError"),
         (TimeoutError(), "timeout", "TimeoutError"),
     ],
