@@ -84,14 +84,6 @@ async def test_any_other_tag_gets_the_answer(if_none_match):
     assert (response.status_code, len(done)) == (200, 3)
 
 
-@pytest.mark.parametrize(
-    "recipe", [("map", 3, None, 0.25), ("map", "3", None, 0.5), ("map", 3, None), ("map", 3, None, 0.5, False)]
-)
-async def test_another_recipe_has_another_tag(recipe):
-    response, _ = await answered(recipe=recipe)
-    assert response.headers["etag"] != ETAG
-
-
 async def test_a_client_names_a_format_or_prefers_one_of_those_there_are():
     json, _ = await answered(accept="application/x-npy, application/json;q=0.1")
     assert (json.media_type, json.headers["etag"] != ETAG) == ("application/json", True)

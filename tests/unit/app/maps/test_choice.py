@@ -176,11 +176,6 @@ def test_evidence_of_a_layer(method, part, layer, of_layers):
     assert row(method, layer=layer) == pytest.approx(of_layers(part(MAPS.evidence[0, :, 1:])), abs=1e-5)
 
 
-@pytest.mark.parametrize("label", ["3", "crescent"])
-def test_a_label_may_be_an_index_or_a_name(label):
-    assert (row("evidence", label=label, layer="0") == MAPS.evidence[1, 0, 1:]).all()
-
-
 @BY_METHOD
 def test_why_one_and_not_the_other_is_the_difference(method, part):
     difference = chosen(method, label="10", against="7", layer="1")
