@@ -70,7 +70,7 @@ def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path, in_onn
         create_app(Settings(bundle=bundle))
 
 
-def test_collecting_garbage_does_not_walk_through_the_whole_service():
+def test_collecting_garbage_does_not_walk_through_the_whole_service(in_onnx_runtime):
     """That takes 50 to 110 ms, in which the event loop answers no request."""
     program = "import gc, app.server as s; s.load(); print(gc.get_freeze_count(), len(gc.get_objects()))"
     command, any_port = [sys.executable, "-c", program], {**os.environ, "VIT_PORT": "0"}

@@ -139,21 +139,12 @@ def test_head_is_get_without_a_body(server, path):
     assert (got.status, alive.json()) == (405 if path == "/classify" else 200, {"status": "alive"})
 
 
-def test_slow_headers_and_idle_connections_are_closed(server):
-    with Connection(server.port) as slow, Connection(server.port) as idle, Connection(server.port) as blank:
-        slow.send(b"GET /livez HTTP/1.1\r\nHost: x\r\n")
-        deadline = time.monotonic() + 15
-        blank.send(b"\r\n")
-        (answer,) = slow.answers()
-        assert answer.status == 408
-        check_problem(answer)
-        assert idle.answers() == blank.answers() == []
-        assert time.monotonic() < deadline
-
-
-def test_slow_senders_get_408_and_delay_no_other_client(server, star):
+def test_slow_and_idle_connections_are_closed_and_delay_no_other_client(server, star):
     with ExitStack() as opened, ThreadPoolExecutor(4) as pool:
-        senders = [opened.enter_context(Connection(server.port)) for _ in range(200)]
+        slow, idle, blank, *senders = (opened.enter_context(Connection(server.port)) for _ in range(203))
+        deadline = time.monotonic() + 20
+        slow.send(b"GET /livez HTTP/1.1\r\nHost: x\r\n")
+        blank.send(b"\r\n")
         for sender in senders:
             sender.send(classify("Content-Length: 1000", body=b"x"))
         good = list(pool.map(lambda _: ask(server, post(star)).status, range(20)))
@@ -161,6 +152,11 @@ def test_slow_senders_get_408_and_delay_no_other_client(server, star):
             sender.send(b"x")
         assert good == [200] * 20
         assert [[answer.status for answer in sender.answers()] for sender in senders] == [[408]] * 200
+        (answer,) = slow.answers()
+        assert answer.status == 408
+        check_problem(answer)
+        assert idle.answers() == blank.answers() == []
+        assert time.monotonic() < deadline
 
 
 def test_100_continue_is_sent_only_if_the_body_is_wanted(server, star):
