@@ -16,12 +16,6 @@ from app.stores.redis import CONNECTIONS, RedisStore
 from app.telemetry.metrics import Metrics
 
 MODEL = "5:" + "ab" * 32
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture
