@@ -170,7 +170,7 @@ def test_a_bundle_for_cpus_is_refused_on_a_gpu_and_served_by_the_cpu_beside_it(
 @pytest.mark.parametrize(
     ("engine", "largest", "precision", "count"),
     [
-        ("openvino", 8 * 2**20, "fp32", 2),
+        ("onnxruntime", 8 * 2**20, "fp32", 2),
         ("onnxruntime", 4 * 2**20, "fp32", 1),
         ("openvino", 8 * 2**20, "bf16", 1),
     ],
