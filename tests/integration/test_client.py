@@ -85,6 +85,15 @@ def test_every_image_gets_its_labels_and_a_bad_file_is_listed(guarded_url, image
                 assert image.size == (60, 40)
 
 
+def test_standard_output_and_standard_input(guarded_url, images):
+    """Names stay the bytes that they are."""
+    names = [os.fsencode(images) + name for name in (b"/a/01.png", b"/a/03.png", b"/\xff.png")]
+    (images / "a" / "05.png").rename(os.fsdecode(names[-1]))
+    done = call(guarded_url, "-", "--key", KEY, input=b"\n".join(names))
+    assert done.returncode == 0, done.stderr
+    assert {line.partition(b",")[0] for line in done.stdout.splitlines()[1:]} == {*names}
+
+
 def test_a_notebook_sends_what_it_has_in_memory_and_gets_arrays(guarded_url):
     with Client(guarded_url, key=KEY) as client, Image.open(PICTURE) as picture:
         pixels = np.asarray(picture.convert("RGB"))

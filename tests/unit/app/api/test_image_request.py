@@ -97,7 +97,6 @@ def field(content: bytes, *, name: str = "note") -> bytes:
 
 END = b"--b--\r\n"
 ONE = file(b"x") + END
-JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0" + bytes(60)
 
 
 @pytest.mark.parametrize("content_type", [None, "", "image/jpeg", "text/html", "application/octet-stream", "nonsense"])

@@ -21,7 +21,6 @@ from app.inference.model import Model
 from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
-from tests.support.processes import eventually
 
 NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 POISON = 13  # the pixel of one that fails, where a test says so
@@ -121,10 +120,6 @@ async def held(engine, runner):
     (first,) = start_all(runner, 0)
     await asyncio.to_thread(engine.entered.wait, 10)
     return first
-
-
-async def until(condition) -> None:
-    await asyncio.to_thread(eventually, condition)
 
 
 async def test_images_that_wait_are_run_side_by_side(engine, lifecycle):

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from app.maps.faithfulness import Faithfulness, beside_random_sets, chance, share_as_large, top
 
-PATCH = 2
 VALUES = np.arange(15, 0, -1, dtype=np.float32).reshape(3, 5)  # the first patch matters most
 
 
