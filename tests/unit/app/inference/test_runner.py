@@ -179,8 +179,7 @@ async def together(engine, runner, *values):
     rest = start_all(runner, *values)
     await asyncio.sleep(0)
     engine.gate.set()
-    answers = await asyncio.gather(*rest, return_exceptions=True)
-    await asyncio.wait([first])
+    _, *answers = await asyncio.gather(first, *rest, return_exceptions=True)
     return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in answers]
 
 
