@@ -59,6 +59,12 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+@pytest.fixture(scope="session")
+def anyio_backend() -> str:
+    """The event loop of async tests and fixtures."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def quick() -> Iterator[None]:
     """With QUICK=yes, as in `make quick`, a test is skipped as soon as it exports, trains or starts a program."""

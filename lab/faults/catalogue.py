@@ -47,6 +47,9 @@ FAULTS = {
     "form-images": Fault(  # A form may have one image too many.
         "app/api/form.py", "<= max_images:", "<= max_images + 1:"
     ),
+    "cut-form": Fault(  # What arrived of a form that was cut off is taken for all of it.
+        "app/api/form.py", "    if not parser.ended:\n", "    if False:\n"
+    ),
     "json-place": Fault(  # Of several large values in JSON, the second begins too early.
         "app/images/json_body.py", "at += size\n            place", "at += size - 1\n            place"
     ),
@@ -91,6 +94,9 @@ FAULTS = {
     "stopped-is-slow": Fault(  # An image whose worker was stopped from outside counts as one that takes too long.
         "app/images/pool.py", "SIGKILL: WorkerKilled", "SIGKILL: WorkerTimedOut"
     ),
+    "file-outside": Fault(  # A bundle may name a file that lies outside of its folder.
+        "app/bundle.py", "if not exists or not file.resolve().is_relative_to(self.folder.resolve()):", "if not exists:"
+    ),
     # The model's queue
     "late-run": Fault(  # A run that cannot end before its deadline is begun.
         "app/inference/batcher.py",
@@ -134,6 +140,11 @@ FAULTS = {
     # Maps, the client, settings, metrics
     "several-flights": Fault(  # Each of those who ask for an image's maps at once has a run of its own.
         "app/maps/explainer.py", "(running := self._running.get(key)) is None", "(running := None) is None"
+    ),
+    "maps-unread": Fault(  # Maps that are kept are made again for each who asks.
+        "app/maps/explainer.py",
+        "if (found := await self._read(key, self.records.unpack_maps)) is not None:",
+        "if (found := None) is not None:",
     ),
     "maps-of-another": Fault(  # The maps of one image are kept under a key that others have too.
         "app/maps/explainer.py", "key = f\"{id}/{'-'.join", "key = f\"{'-'.join"

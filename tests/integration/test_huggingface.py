@@ -1,7 +1,5 @@
 """POST / and /predict, by huggingface_hub's InferenceClient as it is, and images as base64 in JSON."""
 
-import base64
-
 import httpx
 import pytest
 from huggingface_hub import InferenceClient
@@ -13,10 +11,6 @@ from tests.support.processes import PATIENCE_S
 @pytest.fixture(scope="module")
 def hub(url) -> InferenceClient:
     return InferenceClient(base_url=url)
-
-
-def encoded(image: bytes) -> str:
-    return base64.b64encode(image).decode()
 
 
 def test_bytes_and_files_are_named_as_by_classify(url, hub, star, tmp_path):
@@ -39,10 +33,3 @@ def test_the_function_that_makes_scores(hub, star):
 def test_errors_reach_the_clients_exception(hub):
     with pytest.raises(HfHubHTTPError, match="This is text, not JPEG"):
         hub.image_classification(b"no image")
-
-
-@pytest.mark.parametrize("member", ["inputs", "image", "images"])
-def test_classify_takes_images_in_json_too(client, star, member):
-    for images, expected in ((encoded(star), ["star"]), ([encoded(star)] * 2, ["star", "star"])):
-        results = client.post("/classify?attention=false", json={member: images}).json()["results"]
-        assert [result["predictions"][0]["label"] for result in results] == expected

@@ -5,17 +5,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from tests.support.engines import Watched
-
 MEASURED = {"method": "measured", "format": "json"}
-
-
-@pytest.fixture
-def watched(client, monkeypatch) -> Watched:
-    """The engine. What it ran before is forgotten."""
-    model = client.app.state.services.model
-    monkeypatch.setattr(model, "engine", engine := Watched(model.engine))
-    return engine
 
 
 @pytest.fixture

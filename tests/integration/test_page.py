@@ -25,7 +25,9 @@ def test_every_file_has_its_type_and_the_policy(client):
         assert response.headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_first_visit_takes_at_most_300_kb(client):
+def test_nothing_else_is_served_and_a_first_visit_takes_at_most_300_kb(client):
+    for name in ("nope.js", "../api/page.py", "..%2fapi%2fpage.py", "", "samples"):
+        assert client.get(f"/page/{name}").status_code == 404, name
     files = [name for name in FILES if not name.startswith("list.")]  # of the list of a balancer
     assert sum(len(client.get(f"/page/{name}").content) for name in [*files, "colormaps.png"]) <= 300_000
 
@@ -37,8 +39,3 @@ def test_a_range_is_ignored(client, path):
         response = client.get(path, headers={"Range": asked})
         assert (response.status_code, response.content) == (200, whole.content)
         assert "accept-ranges" not in response.headers
-
-
-def test_nothing_else_is_served(client):
-    for name in ("nope.js", "../api/page.py", "..%2fapi%2fpage.py", "", "samples"):
-        assert client.get(f"/page/{name}").status_code == 404, name

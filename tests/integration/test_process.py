@@ -42,15 +42,11 @@ def in_json(image: bytes) -> bytes:
     return post(b'{"inputs":"%s"}' % base64.b64encode(image), JSON)
 
 
-@pytest.mark.parametrize(
-    "request_of", [post, lambda image: form(file_part(image)), in_json], ids=["raw", "form", "JSON"]
-)
-def test_bodies_in_work_take_their_memory_once(request_of, in_onnx_runtime):
+def test_bodies_in_work_take_their_memory_once(in_onnx_runtime):
     """The service counts bytes of bodies, so what they take is what it bounds."""
-    bodies, mebibytes = 8, 12
-    request = request_of(b"\xff\xd8\xff" + bytes(mebibytes * 2**20))
+    bodies, image = 8, b"\xff\xd8\xff" + bytes(12 * 2**20)
     with running(decode_workers=2, max_queue_wait_s=60, request_timeout_s=60) as server:
-        for _ in range(2):  # the heap's own habits change with what is freed
+        for request in 2 * [post(image), form(file_part(image)), in_json(image)]:  # the heap's habits change
             reset_peak(server.pid)
             before = peak_mib(server.pid)
             with ExitStack() as opened:
@@ -59,7 +55,7 @@ def test_bodies_in_work_take_their_memory_once(request_of, in_onnx_runtime):
                     for client in clients:
                         client.send(part)
                 assert {client.answer().status for client in clients} == {422}
-        assert peak_mib(server.pid) - before < 1.2 * bodies * len(request) / 2**20
+            assert peak_mib(server.pid) - before < 1.2 * bodies * len(request) / 2**20
 
 
 def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path, in_onnx_runtime):
@@ -74,7 +70,7 @@ def test_a_damaged_weight_with_a_valid_checksum_stops_the_start(tmp_path, in_onn
         create_app(Settings(bundle=bundle))
 
 
-def test_collecting_garbage_does_not_walk_through_the_whole_service():
+def test_collecting_garbage_does_not_walk_through_the_whole_service(in_onnx_runtime):
     """That takes 50 to 110 ms, in which the event loop answers no request."""
     program = "import gc, app.server as s; s.load(); print(gc.get_freeze_count(), len(gc.get_objects()))"
     command, any_port = [sys.executable, "-c", program], {**os.environ, "VIT_PORT": "0"}

@@ -1,10 +1,7 @@
 """app/stores/redis.py against a real Redis: what it keeps, and what it does when Redis fails."""
 
 import asyncio
-import shlex
-import subprocess
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,15 +14,8 @@ from app.stores.breaker import FAILURES
 from app.stores.id import new_id
 from app.stores.redis import CONNECTIONS, RedisStore
 from app.telemetry.metrics import Metrics
-from tests.support.server import free_port
 
 MODEL = "5:" + "ab" * 32
-pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
 
 
 @pytest.fixture
@@ -175,45 +165,6 @@ async def test_connections_that_fail_to_close_cost_neither_a_classification_nor_
         client.replicaof("127.0.0.1", 1)
         assert await keep(store) is None
         await store.close()
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory) -> Path:
-    """A folder with the certificate of an authority, and with one that it has signed for localhost."""
-    folder = tmp_path_factory.mktemp("tls")
-    new_key = shlex.split("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2")
-    for arguments in (
-        ["-keyout", "ca.key", "-out", "ca.pem", "-subj", "/CN=authority", "-addext", "keyUsage=critical,keyCertSign"],
-        ["-CA", "ca.pem", "-CAkey", "ca.key", "-keyout", "key.pem", "-out", "cert.pem", "-subj", "/CN=localhost",
-         "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"],
-    ):  # fmt: skip
-        subprocess.run([*new_key, *arguments], cwd=folder, check=True, capture_output=True)
-    return folder
-
-
-@pytest.fixture
-def tls_port(redis_server, authority) -> int:
-    """Where Redis speaks TLS."""
-    port = free_port()
-    redis_server.stop()
-    redis_server.start(
-        "--tls-port", str(port), "--tls-auth-clients", "no", "--tls-cert-file", str(authority / "cert.pem"),
-        "--tls-key-file", str(authority / "key.pem"),
-    )  # fmt: skip
-    return port
-
-
-async def test_tls_with_a_private_authority(store_of, tls_port, authority, metrics, caplog):
-    address, known = f"rediss://localhost:{tls_port}/0", f"?ssl_ca_certs={authority}/ca.pem"
-    assert await keep(store_of(store=f"{address}{known}", store_timeout_s=5))
-    assert failures(metrics) == {}
-    for refused in (address, f"rediss://127.0.0.1:{tls_port}/0{known}"):  # an unknown authority, another name
-        assert await keep(store_of(store=refused, store_timeout_s=5)) is None
-    assert caplog.text.count("fails: SSLCertVerificationError") == 2
-    assert await keep(store_of(store=f"redis://localhost:{tls_port}", store_timeout_s=5)) is None
-    assert await keep(store_of(store=f"{address}?ssl_ca_certs=missing.pem", store_timeout_s=5)) is None
-    assert caplog.messages[-1].endswith("fails: FileNotFoundError")
-    assert failures(metrics) == {("put", "no-connection"): 4}
 
 
 async def test_connections_are_bounded(store_of, redis_server):

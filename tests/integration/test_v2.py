@@ -115,17 +115,17 @@ def test_maps_are_kept_on_request(v2, url):
 
 
 @pytest.mark.parametrize(
-    ("model", "images", "status", "said"),
+    ("model", "images", "status", "named"),
     [
-        (("shapes", ""), given(PIXELS[[0] * 17], "UINT8"), 400, "has 17 images: send at most 16"),
-        (("shapes", ""), given(np.array([ENCODED[0], b"x"], np.object_), "BYTES"), 415, "Image 2 of 2: This is te"),
-        (("nope", ""), given(PIXELS, "UINT8"), 404, "'nope' is not found"),
-        (("shapes", "9"), given(PIXELS, "UINT8"), 404, "'shapes' version 9 is not"),
+        (("shapes", ""), given(PIXELS[[0] * 17], "UINT8"), 400, "17 images"),
+        (("shapes", ""), given(np.array([ENCODED[0], b"x"], np.object_), "BYTES"), 415, "Image 2 of 2"),
+        (("nope", ""), given(PIXELS, "UINT8"), 404, "nope"),
+        (("shapes", "9"), given(PIXELS, "UINT8"), 404, "version 9"),
     ],
 )
-def test_errors_reach_the_clients_exception(v2, model, images, status, said):
+def test_errors_reach_the_clients_exception(v2, model, images, status, named):
     name, version = model
-    with pytest.raises(InferenceServerException, match=said) as refused:
+    with pytest.raises(InferenceServerException, match=named) as refused:
         v2.infer(name, [images], model_version=version)
     assert refused.value.status() == str(status)
 
@@ -148,12 +148,6 @@ def test_an_invalid_request_is_refused_before_the_model_runs(client, more):
     answer = client.post("/v2/models/shapes/infer", json=head(PIXELS[:1], **more))
     assert (answer.status_code, answer.json()["error"]) == (400, answer.json()["detail"])
     assert classified(client) == before
-
-
-def test_kserves_own_client_repeats_the_name_of_the_model(client):
-    """kserve 0.21.0, InferRequest.to_rest; with the version, as Triton's messages of gRPC."""
-    request = head(PIXELS[:1], id="1", model_name="shapes", model_version="")
-    assert client.post("/v2/models/shapes/infer", json=request).status_code == 200
 
 
 def classified(client) -> list[str]:

@@ -88,17 +88,11 @@ def test_the_weights_of_a_text_tower_are_watched_too(bundle):
     assert loaded.weights_changed()
 
 
-def test_a_file_outside_the_folder_is_refused(bundle):
-    (bundle.parent / "outside").write_bytes(b"here")
-    edit(bundle, files={"../outside": hashlib.sha256(b"here").hexdigest()})
-    with pytest.raises(BundleError, match=r"lacks '\.\./outside'"):
-        load_bundle(bundle).check_files()
-
-
-@pytest.mark.parametrize("name", ["a\0b", "loop/x", "x" * 300, "\x1b]0;x\n"])
-def test_a_name_that_no_file_can_have_is_refused_and_quoted(bundle, name):
+@pytest.mark.parametrize("name", ["../outside", "a\0b", "loop/x", "x" * 300, "\x1b]0;x\n"])
+def test_a_name_of_no_file_in_the_folder_is_refused_and_quoted(bundle, name):
+    (bundle.parent / "outside").touch()
     (bundle / "loop").symlink_to("loop")
-    edit(bundle, files={name: "0" * 64})
+    edit(bundle, files={name: hashlib.sha256(b"").hexdigest()})
     with pytest.raises(BundleError, match=re.escape(f"lacks {name!r}, which")):
         load_bundle(bundle).check_files()
 

@@ -32,20 +32,25 @@ def refused(monkeypatch, capsys) -> Callable[..., tuple[int, str]]:
     return started
 
 
-def test_a_missing_bundle_and_a_setting_out_of_range(refused):
-    assert refused() == (3, "nowhere does not exist (VIT_BUNDLE)")
-    assert refused(max_batch=-1) == (2, "VIT_MAX_BATCH: Input should be greater than or equal to 0")
+@pytest.mark.parametrize(
+    ("variables", "code", "begins"),
+    [
+        ({}, 3, "nowhere does not exist (VIT_BUNDLE)"),
+        ({"max_batch": -1}, 2, "VIT_MAX_BATCH: "),
+        ({"api_keys": "two words"}, 3, "An API key consists of letters"),
+        *(({"host": host}, 3, f"port 0 of {host} (VIT_PORT, VIT_HOST): ") for host in ("203.0.113.1", "2001:db8::1")),
+    ],
+)
+def test_what_stops_the_start_is_said_in_one_sentence(refused, variables, code, begins):
+    """The addresses are reserved for documentation."""
+    assert (found := refused(**variables))[0] == code
+    assert found[1].startswith(begins)
 
 
 def test_the_version_is_printed(capsys):
     with pytest.raises(SystemExit) as ended:
         server.load(["--version"])
     assert (ended.value.code, capsys.readouterr().out) == (None, f"vit-serve {VERSION}\n")
-
-
-def test_a_key_that_no_header_can_carry(refused):
-    code, said = refused(api_keys="two words")
-    assert (code, said.startswith("An API key consists of letters")) == (3, True)
 
 
 @pytest.mark.parametrize("field", ["port", "metrics_port"])
@@ -65,12 +70,6 @@ def test_an_installation_that_lacks_a_part_ends_the_process(monkeypatch):
     with pytest.raises(ImportError, match=r"app\.main"):
         server.load()
     eventually(lambda: threading.active_count() == before)
-
-
-@pytest.mark.parametrize("host", ["203.0.113.1", "2001:db8::1"])  # reserved for documentation
-def test_an_address_of_another_machine(refused, host):
-    code, said = refused(host=host)
-    assert (code, said.startswith(f"port 0 of {host} (VIT_PORT, VIT_HOST): ")) == (3, True)
 
 
 def test_a_port_that_another_process_takes_while_the_model_loads():

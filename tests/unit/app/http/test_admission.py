@@ -83,24 +83,24 @@ def answer(places: Admission, clock: SimpleNamespace, *, ahead: int, seconds: fl
     places.images -= ahead
 
 
-def test_the_wait_is_learned_from_requests_that_waited(clock):
-    places = made(image_s=5.0)
+@pytest.mark.parametrize(
+    ("known_s", "answers", "image_s", "within"),
+    [
+        (5.0, 200 * [(1, 0.02)], 0.01, 0.01),
+        (0.1, [(0, 1.0), *3 * [(1, 0.2)], (39, 4.0)], 0.1, 0.3),  # many that waited count more than a single one
+        (0.01, 80 * [(15, 16.0)], 1.0, 0.3),  # a machine that became slow is believed
+    ],
+    ids=["learned", "one slow image", "a slow machine"],
+)
+def test_the_wait_is_learned_from_images_that_waited(clock, known_s, answers, image_s, within):
+    """An answer is of one image, after so many others and seconds."""
+    places = made(image_s=known_s, max_wait_s=100.0)
     with places.admit(1):
         clock.now += 100  # without an answer it does not count
-    assert places.image_s == 5.0
-    for _ in range(200):
-        answer(places, clock, ahead=1, seconds=0.02)
-    assert places.image_s == pytest.approx(0.01, rel=0.01)
-
-
-def test_many_requests_count_more_than_a_single_one(clock):
-    places = made(image_s=0.1)
-    answer(places, clock, ahead=0, seconds=1.0)
-    for _ in range(3):
-        answer(places, clock, ahead=1, seconds=0.2)
-    places._max_wait_s = 100.0
-    answer(places, clock, ahead=39, seconds=4.0)
-    assert places.image_s == pytest.approx(0.1, rel=0.3)
+    assert places.image_s == known_s
+    for ahead, seconds in answers:
+        answer(places, clock, ahead=ahead, seconds=seconds)
+    assert places.image_s == pytest.approx(image_s, rel=within)
 
 
 def test_a_pause_of_the_machine_teaches_no_wrong_wait(clock):
@@ -116,13 +116,6 @@ def test_a_pause_of_the_machine_teaches_no_wrong_wait(clock):
     for _ in range(20):
         answer(places, clock, ahead=15, seconds=1.6)
     assert places.image_s == pytest.approx(0.1, rel=0.5)
-
-
-def test_a_machine_that_became_slow_is_believed(clock):
-    places = made(image_s=0.01, max_wait_s=100.0)
-    for _ in range(80):
-        answer(places, clock, ahead=15, seconds=16.0)
-    assert places.image_s == pytest.approx(1.0, rel=0.3)
 
 
 def test_a_stopping_service_finishes_what_began_and_a_failed_one_nothing():

@@ -71,12 +71,6 @@ def test_a_declared_length_over_the_limit(limits_of, length):
         limits_of().check_header({"Content-Length": length})
 
 
-def test_a_request_without_a_body_needs_no_room_for_one(limits_of):
-    limits = limits_of()
-    limits.bytes_in_work = 2**60
-    limits.check_header({})
-
-
 @pytest.mark.parametrize("encoding", ["gzip", "br", "identity, gzip", ""])
 def test_an_encoded_body_is_refused(limits_of, encoding):
     with pytest.raises(UnsupportedEncoding) as refused:
@@ -176,7 +170,11 @@ async def test_the_rest_of_a_body_is_dropped_for_a_limited_time_and_counts_no_lo
         ({"transfer_encoding": "x"}, False),
     ],
 )
-async def test_a_request_without_a_body_is_finished_from_the_start(limits_of, body_of, headers, finished):
-    sent: list = []
-    await body_of(limits_of(), sent=sent, **headers).send(ANSWER[0])
+async def test_a_request_without_a_body_needs_no_room_and_is_finished_from_the_start(
+    limits_of, body_of, headers, finished
+):
+    limits, sent = limits_of(), []
+    limits.bytes_in_work = 2**60
+    limits.check_header({})
+    await body_of(limits, sent=sent, **headers).send(ANSWER[0])
     assert (sent == [ANSWER[0]]) == finished

@@ -1,14 +1,19 @@
+"""app/http/guard.py: what is refused before a body is read, and which ids and deadlines a header may ask for."""
+
 import asyncio
 import json
-import math
+import re
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.errors import BodyTooLarge, UnusableImage
+from app.errors import BodyTooLarge, InvalidParameter, UnusableImage
 from app.http.admission import Admission
-from app.http.guard import Guard
+from app.http.guard import Guard, deadline, request_id
 from app.http.keys import ApiKeys
 from app.lifecycle import Lifecycle
 from app.settings import Settings
@@ -73,16 +78,6 @@ class Guarded:
         return start["status"], fields, b"".join(part.get("body", b"") for part in parts)
 
 
-def test_a_request_reaches_the_application_with_an_id_and_a_deadline():
-    guarded = Guarded()
-    status, fields, body = guarded.ask(body=b"x", content_length="1", x_request_id="mine", x_request_timeout="2")
-    assert (status, body) == (200, b"ok")
-    state = RequestState.of(guarded.scope)
-    assert state.request_id == "mine"
-    assert 0 < state.deadline < math.inf
-    assert "connection" not in fields
-
-
 TOO_LARGE = {"content_length": "101"}
 ENCODED = {"content_encoding": "gzip", **TOO_LARGE}
 LATE = {"x_request_timeout": "never", **ENCODED}
@@ -114,8 +109,7 @@ def test_refusals_in_their_order_read_no_byte_and_end_the_connection(port, guard
 
 
 def test_maps_and_probes_need_no_room():
-    for path in ("/attention/x", "/livez"):
-        assert Guarded(full=True).ask(path, "GET")[0] == 200
+    assert [Guarded(full=True).ask(path, "GET")[0] for path in ("/attention/x", "/livez")] == [200, 200]
 
 
 def test_the_connection_ends_where_the_body_has_not():
@@ -159,3 +153,29 @@ def test_a_cancelled_request_and_one_without_memory_get_503(fails, kind):
 def test_keys_and_ports_go_by_the_path_below_the_prefix(path, port, status):
     guarded = Guarded(settings=Settings(root_path="/vit", metrics_port=9000), keys=("k",))
     assert guarded.ask(path, "GET", port=port)[0] == status
+
+
+NAMES = ["a", "3f1c-77", "A_b.C-9", "x" * 64, "", "x" * 65, "a b", "a\nlevel=error", "é", "<script>", "a;b"]
+
+
+@given(name=st.text(st.characters(max_codepoint=255)) | st.sampled_from(NAMES))
+def test_a_plain_request_id_is_kept_and_any_other_is_replaced_by_a_new_one(request_of, name):
+    found = {request_id(request_of(x_request_id=name)) for _ in range(2)}
+    if re.fullmatch(r"[\w.-]{1,64}", name, re.ASCII):
+        assert found == {name}
+    else:
+        assert len(found) == 2
+        assert all(re.fullmatch(r"[0-9a-f]{32}", id) for id in found)
+
+
+@pytest.mark.parametrize(("asked", "seconds"), [("5", 5), ("0.25", 0.25), ("1e-3", 0.001), ("99", 30), ("inf", 30)])
+def test_a_deadline_is_at_most_the_setting(request_of, monkeypatch, asked, seconds):
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+    assert deadline(request_of(x_request_timeout=asked), max_s=30) == 1000 + seconds
+    assert deadline(request_of(), max_s=30) == 1030
+
+
+@pytest.mark.parametrize("asked", ["", "0", "-1", "nan", "-inf", "soon", "1,5", "5s", "\xb2"])
+def test_a_deadline_that_is_not_a_positive_number_is_refused(request_of, asked):
+    with pytest.raises(InvalidParameter):
+        deadline(request_of(x_request_timeout=asked), max_s=30)

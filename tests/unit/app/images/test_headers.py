@@ -64,6 +64,10 @@ def box(*brands: bytes) -> bytes:
 
 SVG = b'<?xml version="1.0" encoding="utf-8"?>\n<!DOCTYPE svg ['
 SENT = {
+    "AVIF": [
+        box(b"avif", b"mif1", b"miaf", b"MA1B"), box(b"avis", b"msf1", b"iso8"), box(b"mif1", b"heic", b"avif"),
+        box(b"mif1", b"mif1", b"avif", b"miaf"),
+    ],
     "HEIC": [
         box(b"heic", b"mif1", b"MiHB", b"MiHE", b"MiPr", b"miaf", b"heic", b"tmap"),  # an iPhone
         box(b"heix", b"mif1", b"heix"), box(b"mif1", b"mif1", b"heic"), box(b"msf1", b"hevc"),
@@ -92,7 +96,7 @@ SENT = {
 
 
 @pytest.mark.parametrize(("name", "data"), [(name, data) for name, those in SENT.items() for data in those])
-def test_what_people_send_in_place_of_an_image_is_named(name, data):
+def test_what_people_send_is_named(name, data):
     assert what_is(data) == name
 
 

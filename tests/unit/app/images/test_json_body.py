@@ -113,10 +113,6 @@ def test_what_is_left_beside_large_values_is_bounded(piece):
     assert "more than 16,384 bytes" in refused(b"[" + b",".join([piece] * MAX_FACTS_BYTES) + b"]")
 
 
-def test_a_mark_of_a_byte_order_is_no_part_of_it():
-    assert read(b"\xef\xbb\xbf[1]") == [1]
-
-
 @given(st.binary(max_size=200), st.sampled_from(["", "\n", "\t", "\r\n"]), st.integers(1, 80), st.booleans())
 def test_any_image_in_lines_of_any_length(image, between, length, padded):
     text = base64.b64encode(image).decode()

@@ -89,6 +89,9 @@ async def test_every_request_of_any_size_gets_its_own_answer_from_a_few_processe
     with started() as pool:
         uploads = [*(b"%d" % number for number in range(50)), *map(bytes, (0, 1, 100_000, 20_000_000))]
         answers = await ask(pool, *uploads)
+        pieces = [bytes(10), b"", *(b"%d" % number for number in range(3000)), bytes(3_000_000)]
+        uploads.append(b"".join(pieces))
+        answers.append(await pool.run(replace(about(b""), upload=Upload(pieces))))
         assert [answer.split(b" ", 3)[1:] for answer in answers] == [[b"1", b"0", upload] for upload in uploads]
         assert {worker_of(answer) for answer in answers} == {*pool.processes().workers}
         assert os.getpid() not in {worker_of(answer) for answer in answers}
@@ -98,11 +101,14 @@ LARGE = (2001, 2000)
 TOO_LARGE = bytes(2000)  # an upload that is answered with as many bytes
 
 
-@pytest.mark.parametrize("end", [CRASH, EXIT, HANG_UP, HOARD, TOO_LARGE])
-async def test_a_worker_that_fails_costs_one_request(end):
+@pytest.mark.parametrize(
+    ("end", "failure"),
+    [*((end, WorkerFailed) for end in (CRASH, EXIT, HANG_UP, HOARD, TOO_LARGE)), (SPIN, WorkerTimedOut)],
+)
+async def test_a_worker_that_fails_costs_one_request(end, failure):
     with started() as pool:
         answers = await ask(pool, b"a", end, b"b", b"c", max_answer_bytes=1000)
-        assert [type(answer) for answer in answers] == [bytes, WorkerFailed, bytes, bytes]
+        assert [type(answer) for answer in answers] == [bytes, failure, bytes, bytes]
         after = await ask(pool, *[b"x"] * 8)
         assert len({worker_of(answer) for answer in after}) == 2  # as many as before
 
@@ -117,22 +123,13 @@ async def test_a_worker_whose_answer_is_garbled_is_ended_and_takes_no_room_from_
         until(lambda: sum(map(is_gone, pool.processes().workers)) == 1)
 
 
-async def test_a_loop_is_ended_and_the_others_are_answered():
-    with started() as pool:
-        answers = await ask(pool, SPIN, b"a", b"b", b"c")
-        assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, bytes, bytes]
-        assert len({worker_of(answer) for answer in await ask(pool, *[b"x"] * 8)}) == 2
-
-
-async def test_the_more_pixels_an_image_claims_the_longer_it_may_take(single):
-    answers = await ask(single, claim(64, 64) + BURN, claim(2000, 2000) + BURN, claim(64, 64))
-    assert [type(answer) for answer in answers] == [WorkerTimedOut, bytes, bytes]
-
-
-async def test_the_more_pixels_an_image_claims_the_more_memory_it_may_take(single):
-    """0.5 GiB is more than the limit of a small image."""
-    answers = await ask(single, claim(64, 64) + GATHER, claim(6000, 6000) + GATHER)
-    assert [type(answer) for answer in answers] == [WorkerFailed, bytes]
+@pytest.mark.parametrize(
+    ("end", "many", "failure"), [(BURN, (2000, 2000), WorkerTimedOut), (GATHER, (6000, 6000), WorkerFailed)]
+)
+async def test_the_more_pixels_an_image_claims_the_more_time_and_memory_it_may_take(single, end, many, failure):
+    """The 0.5 GiB that one gathers are more than the limit of a small image."""
+    answers = await ask(single, claim(64, 64) + end, claim(*many) + end, claim(64, 64))
+    assert [type(answer) for answer in answers] == [failure, bytes, bytes]
 
 
 async def test_a_large_upload_ends_no_worker_whatever_was_asked_before():
@@ -193,10 +190,7 @@ async def test_requests_that_find_the_same_fork_server_ended_start_one_other():
 
 
 def test_a_worker_that_ends_before_its_first_image_ends_the_start():
-    with (
-        pytest.raises(ChildProcessError, match="no process can be"),
-        worker_pool.started(WithoutLimits(whoami)),
-    ):
+    with pytest.raises(ChildProcessError, match="no process"), worker_pool.started(WithoutLimits(whoami)):
         pass
 
 
@@ -250,19 +244,15 @@ def test_the_stop_ends_a_thread_that_waits_for_a_new_process(single):
         assert is_gone(fork_server)
 
 
-@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
-async def test_signals_for_the_whole_group_do_not_end_them(single, kind):
+async def test_signals_for_the_whole_group_do_not_end_them_and_they_yield_to_the_model(single):
     before = worker_of((await ask(single, b"a"))[0])
     fork_server = single.processes().fork_server
     for process in (fork_server, before):
-        os.kill(process, kind)
+        for kind in (signal.SIGINT, signal.SIGTERM):
+            os.kill(process, kind)
     assert worker_of((await ask(single, b"b"))[0]) == before
     assert not is_gone(fork_server)
-
-
-async def test_they_yield_to_the_model(single):
-    worker = worker_of((await ask(single, b"a"))[0])
-    assert os.getpriority(os.PRIO_PROCESS, worker) == min(os.nice(0) + IMAGES_NICENESS, 19)
+    assert os.getpriority(os.PRIO_PROCESS, before) == min(os.nice(0) + IMAGES_NICENESS, 19)
 
 
 async def test_a_caller_that_leaves_takes_no_worker_with_it():
@@ -286,12 +276,6 @@ async def test_a_large_image_waits_for_another(encode):
         assert not waits.done()
         pool.turns.leave(4_500_000)
         assert (await waits).size == LARGE
-
-
-async def test_pieces_of_any_number_and_size_are_one_upload(single):
-    pieces = [bytes(10), b"", *(b"%d" % number for number in range(3000)), bytes(3_000_000)]
-    question = replace(about(b""), upload=Upload(pieces))
-    assert (await single.run(question)).split(b" ", 3)[3] == b"".join(pieces)
 
 
 KILLED = """

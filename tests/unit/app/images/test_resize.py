@@ -87,32 +87,26 @@ def test_extreme_sizes_are_pillows(library, size, to, crop):
         assert np.array_equal(ours, pillows_crop(noise, to, (1, 1), crop, resampling))
 
 
+RGB = Image.new("RGB", (20, 20))
+NINE = ((9, 9), (0, 0), (9, 9), Image.Resampling.BICUBIC)
+
+
 @pytest.mark.parametrize(
-    ("size", "offset", "crop"),
+    ("image", "size", "offset", "crop", "resampling"),
     [
-        ((8, 8), (1, 0), (8, 8)),
-        ((8, 8), (0, -1), (8, 8)),
-        ((8, 8), (2**31 - 8, 0), (8, 8)),
-        ((0, 8), (0, 0), (8, 8)),
-        ((2**31 - 1, 8), (0, 0), (8, 8)),
+        *((Image.new(mode, (20, 20)), *NINE) for mode in ("RGBA", "L")),
+        (Image.new("RGB", (2500, 2000)), *NINE),  # 20 MB are not in one piece
+        (RGB, *NINE[:3], Image.Resampling.MKS2021),  # which no model has
+        (RGB, (8, 8), (1, 0), (8, 8), Image.Resampling.BICUBIC),
+        (RGB, (8, 8), (0, -1), (8, 8), Image.Resampling.BICUBIC),
+        (RGB, (8, 8), (2**31 - 8, 0), (8, 8), Image.Resampling.BICUBIC),
+        (RGB, (0, 8), (0, 0), (8, 8), Image.Resampling.BICUBIC),
+        (RGB, (2**31 - 1, 8), (0, 0), (8, 8), Image.Resampling.BICUBIC),
     ],
 )
-def test_a_crop_outside_of_the_image_is_refused(library, size, offset, crop):
-    assert library.resized_crop(Image.new("RGB", (20, 20)), size, offset, crop, Image.Resampling.BICUBIC) is None
-
-
-@pytest.mark.parametrize(
-    "image", [Image.new("RGBA", (20, 20)), Image.new("L", (20, 20)), Image.new("RGB", (2500, 2000))]
-)
-def test_pixels_that_are_not_in_one_piece_are_left_to_pillow(library, image):
-    """The last has 20 MB."""
-    assert library.resized_crop(image, (9, 9), (0, 0), (9, 9), Image.Resampling.BICUBIC) is None
-    assert library.reduced(image, 9) is None
-
-
-def test_a_filter_that_no_model_has_is_refused(library):
-    image = Image.new("RGB", (20, 20))
-    assert library.resized_crop(image, (9, 9), (0, 0), (9, 9), Image.Resampling.MKS2021) is None
+def test_other_pixels_filters_and_crops_outside_are_left_to_pillow(library, image, size, offset, crop, resampling):
+    assert library.resized_crop(image, size, offset, crop, resampling) is None
+    assert image is RGB or library.reduced(image, 9) is None
 
 
 def test_too_little_memory_is_an_error(library, monkeypatch):

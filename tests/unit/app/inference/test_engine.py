@@ -11,8 +11,9 @@ ARENA = (
 
 
 @pytest.mark.parametrize(
-    ("text", "fault"),
+    ("error", "fault"),
     [
+        (MemoryError(), "memory"),
         (f"{NODE}{ARENA}Failed to allocate memory for requested buffer of size 2830172160", "memory"),
         (f"{NODE}{ARENA}Available memory of 0 is smaller than requested bytes of 512", "memory"),
         (f"{NODE}CUDA failure 2: out of memory ; GPU=0 ; hostname=a ; expr=cudaMalloc((void**)&p, size);", "memory"),
@@ -26,9 +27,5 @@ ARENA = (
         (f"{NODE}Attempting to broadcast an axis by a dimension other than 1. 3 by 700", "other"),
     ],
 )
-def test_the_text_tells(text, fault):
-    assert fault_of(RuntimeError(text)) == fault
-
-
-def test_python_is_short_of_memory_too():
-    assert fault_of(MemoryError()) == "memory"
+def test_the_text_tells(error, fault):
+    assert fault_of(error if isinstance(error, Exception) else RuntimeError(error)) == fault

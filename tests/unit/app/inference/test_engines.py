@@ -6,6 +6,7 @@ import pytest
 from app.inference.engine import CpuEngine, Engine
 from app.settings import DEMO_BUNDLE
 from tests.support.engines import ARRANGEMENTS, engine_of
+from tests.support.openvino_faults import FAULTS
 
 
 @pytest.fixture(scope="module", params=ARRANGEMENTS)
@@ -41,3 +42,9 @@ def test_one_image_is_not_copied(images):
             return np.zeros((1, 0), np.float32)
 
     assert Seeing().run("classify", images[:1]) == {}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_form_of_the_graphs_gives_the_right_numbers(fault):
+    _, form = FAULTS[fault]
+    assert form.wrong() == 0

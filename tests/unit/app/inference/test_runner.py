@@ -21,7 +21,6 @@ from app.inference.model import Model
 from app.inference.runner import BROKEN, WRONG, Runner
 from app.lifecycle import Lifecycle
 from app.machine import MODEL_NICENESS
-from tests.support.processes import eventually
 
 NOT_FINITE = 200  # the pixel of an image for which the output is NaN
 POISON = 13  # the pixel of one that fails, where a test says so
@@ -123,10 +122,6 @@ async def held(engine, runner):
     return first
 
 
-async def until(condition) -> None:
-    await asyncio.to_thread(eventually, condition)
-
-
 async def test_images_that_wait_are_run_side_by_side(engine, lifecycle):
     engine.side_by_side, engine.largest = 2, 1
     async with running(engine, lifecycle) as runner:
@@ -184,8 +179,7 @@ async def together(engine, runner, *values):
     rest = start_all(runner, *values)
     await asyncio.sleep(0)
     engine.gate.set()
-    answers = await asyncio.gather(*rest, return_exceptions=True)
-    await asyncio.wait([first])
+    _, *answers = await asyncio.gather(first, *rest, return_exceptions=True)
     return [one if isinstance(one, Exception) else int(one["logits"][0]) for one in answers]
 
 
@@ -264,12 +258,3 @@ async def test_a_run_that_does_not_end_within_a_minute_of_checks_fails_the_servi
         answers = await asyncio.gather(first, waits, return_exceptions=True)
         assert [type(answer) for answer in answers] == [Unavailable, Unavailable]
     assert engine.batches == [("classify", [0])]
-
-
-async def test_an_idle_engine_tests_itself_with_each_graph_in_turn(engine, lifecycle, monkeypatch):
-    monkeypatch.setattr("app.inference.batcher.SELF_TEST_S", 0.01)
-    async with running(engine, lifecycle):
-        await until(lambda: set(engine.probes) == set(GRAPHS))
-        assert lifecycle.reason is None
-        engine.broken = WrongAnswer("logits differ")
-        await until(lambda: lifecycle.failure == WRONG)

@@ -18,9 +18,6 @@ def test_a_layer_is_one_that_the_bundle_was_exported_with():
         array_for(WITH_LAYERS, 3)
     with pytest.raises(InvalidParameter, match=r"^The bundle was exported with the tokens of no layer"):
         array_for(MANIFEST, 3)
-
-
-def test_a_bundle_of_before_has_none():
     with pytest.raises(InvalidParameter, match=r"gives tokens\. Export the model again"):
         array_for(MANIFEST.model_copy(update={"arrays": {}}), None)
 

@@ -50,9 +50,9 @@ class FakeBatcher:
 class Bench:
     """An explainer, and what it depends on."""
 
-    def __init__(self, metrics: Any, lifecycle: Any, store: MemoryStore | None = None) -> None:
+    def __init__(self, metrics: Any, lifecycle: Any) -> None:
         self.batcher, self.metrics = FakeBatcher(), metrics
-        self.store = store or MemoryStore(max_bytes=2**20, ttl_s=60)
+        self.store = MemoryStore(max_bytes=2**20, ttl_s=60)
         self.places = Admission(max_images=1, max_wait_s=60, image_s=0.1, lifecycle=lifecycle)
         self.explainer = Explainer(
             batcher=self.batcher,
@@ -181,20 +181,6 @@ async def test_without_a_place_the_maps_are_made_later_and_those_that_are_kept_a
             await bench.maps(unseen)
     await bench.maps(unseen)
     assert len(bench.batcher.runs) == 2
-
-
-async def test_what_one_replica_made_another_finds(bench, metrics, lifecycle):
-    other = Bench(metrics, lifecycle, bench.store)
-    id = await bench.keep(7)
-    await bench.maps(id)
-    assert (await other.maps(id)).rollout[0] == 7
-    assert other.batcher.runs == []
-
-
-async def test_maps_that_are_there_already_need_no_run(bench):
-    id = await bench.keep(maps=make_maps(classes=np.array(LIKELY)))
-    await bench.maps(id)
-    assert bench.batcher.runs == []
 
 
 async def test_damaged_maps_are_made_again_and_a_damaged_image_is_unknown(bench, monkeypatch, caplog):

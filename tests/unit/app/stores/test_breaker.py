@@ -1,20 +1,13 @@
 from app.stores.breaker import FAILURES, PAUSE_S, Breaker
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def fail(breaker: Breaker, times: int) -> None:
     for _ in range(times):
         breaker.failed()
 
 
 def test_it_opens_after_failures_in_a_row():
-    breaker = Breaker(clock=Clock())
+    breaker = Breaker(clock=lambda: 100.0)
     fail(breaker, FAILURES - 1)
     breaker.succeeded()
     fail(breaker, FAILURES - 1)
@@ -26,11 +19,11 @@ def test_it_opens_after_failures_in_a_row():
 
 
 def test_one_request_finds_out_after_each_pause_and_a_success_closes_it():
-    clock = Clock()
-    breaker = Breaker(clock=clock)
+    now = 100.0
+    breaker = Breaker(clock=lambda: now)
     fail(breaker, FAILURES)
     for _ in range(2):
-        clock.now += PAUSE_S
+        now += PAUSE_S
         assert [breaker.lets_through() for _ in range(3)] == [True, False, False]
         breaker.failed()
     breaker.succeeded()  # perhaps of a request that was under way

@@ -1,5 +1,7 @@
 """app/stores/redis.py without a server: tests/integration/test_redis_store.py has one."""
 
+from ssl import CERT_REQUIRED, SSLCertVerificationError
+
 import pytest
 from redis.exceptions import AuthenticationError, BusyLoadingError, ConnectionError, MovedError, ResponseError
 from redis.exceptions import TimeoutError as RedisTimeout
@@ -27,6 +29,23 @@ def test_what_is_no_address_is_refused_without_a_part_of_the_password(host):
     assert "cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize("address", ["redis://:%2F%3F@host:1/2", "unix:///a.sock"])
+def test_an_address_is_taken(address):
+    RedisStore(settings=Settings(store=address), namespace="digest", metrics=Metrics())
+
+
+def test_over_tls_the_name_and_the_authority_are_checked():
+    address = "rediss://host?ssl_ca_certs=ca.pem"
+    store = RedisStore(settings=Settings(store=address), namespace="digest", metrics=Metrics())
+    tls = store._redis.connection_pool.make_connection().ssl_context
+    assert (tls.check_hostname, tls.cert_reqs, tls.ca_certs) == (True, CERT_REQUIRED, "ca.pem")
+
+
+def caused(error: Exception, cause: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "reason", "word"),
     [
@@ -36,6 +55,7 @@ def test_what_is_no_address_is_refused_without_a_part_of_the_password(host):
         (ResponseError("something new, with a secret"), "refused", "ResponseError"),
         (BusyLoadingError("Redis is loading", status_code="LOADING"), "no-connection", "LOADING"),
         (ConnectionError("Error 111 connecting to secret"), "no-connection", "ConnectionError"),
+        (caused(ConnectionError("a secret"), SSLCertVerificationError()), "no-connection", "SSLCertVerificationError"),
         (RedisTimeout("a secret"), "timeout", "TimeoutError"),
         (TimeoutError(), "timeout", "TimeoutError"),
     ],

@@ -8,7 +8,6 @@ from unittest.mock import Mock
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry import context
 from opentelemetry.baggage.propagation import W3CBaggagePropagator
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from python_multipart.exceptions import MultipartParseError
@@ -55,13 +54,6 @@ def test_both_name_the_request():
         assert "request_id=abc" in TextFormatter().format(record("x"))
     with request(RequestState()):  # it has none yet
         assert "request_id" not in as_json(record("x"))
-
-
-def test_json_names_the_trace():
-    token = context.attach(TraceContextTextMapPropagator().extract({"traceparent": f"00-{TRACE}-{SPAN}-01"}))
-    line = as_json(record("x"))
-    context.detach(token)
-    assert (line["trace_id"], line["span_id"]) == (TRACE, SPAN)
 
 
 def failed(message: str) -> logging.LogRecord:
