@@ -7,6 +7,7 @@ import pytest
 
 Answered = tuple[int, dict[str, str], bytes]
 TYPE = "urn:vit-serve:problem:"
+MODEL = {"name": "m", "digest": "0123456789abcdef"}
 SHOWN = {"width": 1, "height": 1, "format": "PNG"}
 
 
@@ -27,7 +28,7 @@ class Service:
     url = "http://service.test"
 
     def __init__(self) -> None:
-        self.model = {"name": "m", "digest": "0123456789abcdef", "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
+        self.model = {**MODEL, "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
         self.first: list[Answered] = []
         self.asked: list[tuple[str, list[bytes], str | None]] = []
         self.ways: list[tuple[str, httpx.QueryParams]] = []
@@ -38,6 +39,16 @@ class Service:
         }
         self.whole: dict[str, Callable[[list[bytes]], Answered]] = {}  # the answer to all images of a request
         self.too_large = 2**40  # bytes of a request that a proxy refuses
+
+    def say(self, **facts: Any) -> None:
+        """Of the model, in its manifest."""
+        self.model["manifest"] |= facts
+        self.answers["/model"] = as_json(self.model)
+
+    def draw(self) -> None:
+        """Keep the maps of every image, as one."""
+        self.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+        self.answers["/classify"] = lambda image: self.result(image) | {"id": "kept"}
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         assert request.url.host == "service.test"

@@ -22,6 +22,7 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import FAMILY, save
 from model.fit.doubt import CLEAR
 from tests.golden.test_checkpoints import FOLDER, overrides_of, path_of
+from tests.support.altered import altered, with_more, without
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint(num_classes=0)
@@ -211,6 +212,23 @@ def test_from_scratch_without_labels(images, tmp_path):
     fill(images, {"blue": 20, "red": 30})
     learn(images, tmp_path / "tuned.safetensors", checkpoint=found)
     assert load_checkpoint(tmp_path / "tuned.safetensors").labels == ("blue", "red")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id2label": {"0": "a"}},
+        {"tensors": without("classifier")},
+        {"tensors": with_more({"classifier.weight": torch.zeros(5, 24)})},  # as files for fine-tuning have it
+    ],
+)
+def test_nothing_is_asked_about_a_head_that_will_be_replaced(tmp_path, changes):
+    """It comes as far as the images, of which there are none."""
+    folder = altered("huggingface-vit", tmp_path, **changes)
+    (tmp_path / "images").mkdir()
+    with pytest.raises(SystemExit) as refusal:
+        main(["fit", str(folder), "--images", str(tmp_path / "images"), "--out", str(tmp_path / "mine.safetensors")])
+    assert str(refusal.value).startswith(f"not learned: {tmp_path / 'images'}")
 
 
 def test_folders_of_wordnet_ids_get_names(tmp_path):
