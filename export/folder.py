@@ -48,8 +48,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     """
     check_folder(folder, "--pictures")
     folder = _part(folder, checkpoint)
-    found, repeated, unread = walk(folder)
-    files = [file for file in found if file.suffix.lower() in SUFFIXES]
+    files = image_files(folder)
     parts = {file: file.parts[len(folder.parts) :] for file in files}
     folders = {of_file[0] for of_file in parts.values() if len(of_file) > 1}
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
@@ -63,16 +62,14 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         warn(f"The images have no labels, as {unlabelled}.")
     for note in about_masks(folder, files):
         warn(f"{note}.")
-    for path, reason in (repeated | unread).items():
-        warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     seen: list[float] = []  # shares of images
     used: list[Path] = []
-    most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
-    even = np.linspace(0, len(files) - 1, most).round().astype(int)
-    chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
-    for file, image in decoded(chosen, spec):
+    most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])))  # that fit in memory
+    chosen = evenly(files, most)
+    order = np.random.default_rng(SEED).permutation(len(chosen))
+    for file, image in decoded([chosen[place] for place in order], spec):
         if isinstance(image, str):
             warn(f"{file} is skipped: {image}")
             continue
@@ -100,6 +97,19 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         unlabelled=unlabelled,
         seen=fmean(seen),
     )
+
+
+def image_files(folder: Path) -> list[Path]:
+    """Those in `folder` and below that are called as images, in the order of names. stderr says what is skipped."""
+    found, repeated, unread = walk(folder)
+    for path, reason in (repeated | unread).items():
+        warn(f"{path} is skipped: {reason}")
+    return [file for file in found if file.suffix.lower() in SUFFIXES]
+
+
+def evenly(files: Sequence[Path], most: int) -> list[Path]:
+    """In their order, and no more than `most`."""
+    return [files[place] for place in np.linspace(0, len(files) - 1, min(most, len(files))).round().astype(int)]
 
 
 def _part(folder: Path, checkpoint: Checkpoint) -> Path:

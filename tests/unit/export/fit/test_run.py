@@ -49,15 +49,23 @@ def images(tmp_path):
     return tmp_path / "images"
 
 
-def test_a_checkpoint_and_a_report_are_written_whose_split_can_be_learned_from_again(images, tmp_path):
-    report = learn(images, tmp_path / "mine.safetensors")
-    found = load_checkpoint(tmp_path / "mine.safetensors")
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Of a probe on 50 images. It lies in a folder with them and nothing else but the checkpoint."""
+    folder = tmp_path_factory.mktemp("learned")
+    fill(folder / "images", {"blue": 20, "red": 30})
+    return learn(folder / "images", folder / "mine.safetensors")
+
+
+def test_a_checkpoint_and_a_report_are_written_whose_split_can_be_learned_from_again(report, tmp_path):
+    found = load_checkpoint(report.folder.with_suffix(".safetensors"))
     assert (found.name, found.family, found.labels) == ("mine", FAMILY, ("blue", "red"))
     assert found.preprocessing == CHECKPOINT.preprocessing
     assert (found.recipe["method"], found.recipe["checkpoint"]) == ("probe", "toy")
     assert (found.known.pictures, len(found.known.held_out)) == (50, 50)  # the network is as it was
     assert "100.0 % of the 5 held-out images got the right one of 2 labels." in report.headline
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.report", "mine.safetensors"]
+    written = sorted(path.name for path in report.folder.parent.iterdir())
+    assert written == ["images", "mine.report", "mine.safetensors"]
     names = ["confusion.json", "confusion.svg", "index.html", "mistakes", "mistakes.json", "reliability.json"]
     assert sorted(file.name for file in report.folder.iterdir()) == [*names, "reliability.svg", "report.json", SPLIT]
     numbers = json.loads((report.folder / "report.json").read_text())
@@ -77,12 +85,11 @@ def test_the_split_has_the_images_where_the_report_lies_behind_a_link(images, tm
     assert all(image.file.exists() for image in list_images(report.folder / SPLIT).train)
 
 
-def test_the_page_needs_nothing_else_and_has_words_for_figures_and_names_for_the_recipe(images, tmp_path):
-    report = learn(images, tmp_path / "mine.safetensors")
-    page = (report.folder / "index.html").read_text()
+def test_the_page_needs_nothing_else_and_has_words_for_figures_and_names_for_the_recipe(report):
+    page, learned = (report.folder / "index.html").read_text(), report.folder.with_suffix(".safetensors")
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert page.count("<svg") == 2
-    assert f"vit-serve export --checkpoint {tmp_path}/mine.safetensors --out bundles/mine &amp;&amp; vit-serve" in page
+    assert f"vit-serve export --checkpoint {learned} --out bundles/mine &amp;&amp; vit-serve" in page
     assert "<td>read</td><td>cls_mean</td>" in page
     figures = report.checkpoint.figures.keys()
     assert figures <= FIGURES.keys()
@@ -247,19 +254,16 @@ def test_notes_name_everything_odd_about_the_images(tmp_path, capsys):
     (images / "train" / "red" / "notes.txt").write_text("")
     report = learn(images, tmp_path / "mine.safetensors")
     odd = (
-        *(
-            "43 images were learned from and 2 held out",
-            "62 % of an image",
-            ".txt (1)",
-            "red/broken.jpg",
-            "red/copy.png",
-        ),
-        *(
-            "held-out images among those to learn from: 1",
-            "near-copies of others: 2",
-            "red has 40 images and blue has 3",
-        ),
-        *("nothing is known about them: blue", "33 points away"),
+        "43 images were learned from and 2 held out",
+        "62 % of an image",
+        ".txt (1)",
+        "red/broken.jpg",
+        "red/copy.png",
+        "held-out images among those to learn from: 1",
+        "near-copies of others: 2",
+        "red has 40 images and blue has 3",
+        "nothing is known about them: blue",
+        "33 points away",
     )
     assert all(what in note for what, note in zip(odd, report.notes, strict=True))
     assert f"{images}/train/red/broken.jpg is left out: " in capsys.readouterr().err
