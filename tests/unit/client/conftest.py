@@ -25,7 +25,7 @@ class Service:
     path, images and API key of every request, `ways` the path and parameters of each.
     """
 
-    url = "http://service.test"
+    url = "http://service.test/birds"  # of one of several models behind an address
 
     def __init__(self) -> None:
         self.model = {**MODEL, "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
@@ -51,16 +51,16 @@ class Service:
         self.answers["/classify"] = lambda image: self.result(image) | {"id": "kept"}
 
     def answer(self, request: httpx.Request) -> httpx.Response:
-        assert request.url.host == "service.test"
-        body = request.read()
+        assert (request.url.host, request.url.path[:7]) == ("service.test", "/birds/")
+        path, body = request.url.path.removeprefix("/birds"), request.read()
         images = [part.split(b"\r\n\r\n", 1)[1] for part in body.split(b"\r\n--")[:-1]]
-        self.asked.append((request.url.path, images, request.headers.get("X-API-Key")))
-        self.ways.append((request.url.path, request.url.params))
+        self.asked.append((path, images, request.headers.get("X-API-Key")))
+        self.ways.append((path, request.url.params))
         if len(body) > self.too_large:
             return httpx.Response(413, content=iter([b"Too large"]))
-        answer = self.first.pop(0) if self.first else self.answers[request.url.path]
-        if request.url.path in self.whole:
-            answer = self.whole[request.url.path](images)
+        answer = self.first.pop(0) if self.first else self.answers[path]
+        if path in self.whole:
+            answer = self.whole[path](images)
         status, headers, content = answer if isinstance(answer, tuple) else self.each(answer, images)
         return httpx.Response(status, headers=headers, content=iter([content]))  # as it comes from a network
 
