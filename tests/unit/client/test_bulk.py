@@ -13,6 +13,7 @@ from threading import Event
 
 import httpx
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.processes import eventually
@@ -178,7 +179,6 @@ def test_parts_share_the_images(service, images, tmp_path):
 
 def test_labels_and_embeddings_as_parquet(service, images, tmp_path):
     """A run that was given up, one that goes on with it, and one with another image."""
-    pq = pytest.importorskip("pyarrow.parquet")
     out, vectors = tmp_path / "out.parquet", tmp_path / "vectors.parquet"
     command = [service.url, str(images), "--out", str(out), "--embeddings", str(vectors), "--concurrency", "1"]
     fails = problem(415)

@@ -105,8 +105,6 @@ def test_cells_that_a_spreadsheet_would_run_are_text_if_that_is_wanted(tmp_path,
     ],
 )
 def test_another_programs_file_is_not_overwritten(tmp_path, name, text, said):
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow")
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=said):
@@ -136,8 +134,6 @@ def test_an_output_needs_no_locks(tmp_path, monkeypatch, number):
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_a_model_that_knows_its_images_has_a_column_more(tmp_path, suffix):
     """An output without it, of an earlier version of this program, stays without."""
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
     knowing = Answer(MODEL, manifest=Answer(familiarity=Answer(pictures=9)))
     refused = Answer(error=Answer(PROBLEM.error, familiarity=0.01))
     path = tmp_path / f"out{suffix}"

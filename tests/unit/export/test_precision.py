@@ -156,7 +156,6 @@ for path in Path(sys.argv[1]).glob("*.onnx"):
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the instructions are those of x86-64")
 @pytest.mark.parametrize("instructions", ["AVX2", "AVX512_CORE", "ALL"])
 def test_openvino_adds_the_integers_without_saturation_on_every_kind_of_processor(tmp_path, instructions):
-    pytest.importorskip("openvino")
     expected = {}
     for rows, inputs in product_of((1, 2, 60), (6, 401)):
         of, x = layer(inputs), np.ones((rows, inputs), np.float32)
