@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ FEWEST, ENOUGH = 2, 32  # of one, none would be left to compare; with fewer than
 MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
 ENOUGH_RANGES = 24  # images; of fewer than four times as many, half are for ranges
 SEED = 7
+T = TypeVar("T")
 LIMITS = Limits(max_pixels=Settings.model_fields["max_image_pixels"].default)
 
 
@@ -107,9 +108,9 @@ def image_files(folder: Path) -> list[Path]:
     return [file for file in found if file.suffix.lower() in SUFFIXES]
 
 
-def evenly(files: Sequence[Path], most: int) -> list[Path]:
+def evenly(found: Sequence[T], most: int) -> list[T]:
     """In their order, and no more than `most`."""
-    return [files[place] for place in np.linspace(0, len(files) - 1, min(most, len(files))).round().astype(int)]
+    return [found[place] for place in np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int)]
 
 
 def _part(folder: Path, checkpoint: Checkpoint) -> Path:
