@@ -6,7 +6,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ FEWEST, ENOUGH = 2, 32  # of one, none would be left to compare; with fewer than
 MOST_RANGES, RANGES_SHARE = 64, 4  # one image of 4 is for ranges
 ENOUGH_RANGES = 24  # images; of fewer than four times as many, half are for ranges
 SEED = 7
+T = TypeVar("T")
 LIMITS = Limits(max_pixels=Settings.model_fields["max_image_pixels"].default)
 
 
@@ -48,8 +49,7 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
     """
     check_folder(folder, "--pictures")
     folder = _part(folder, checkpoint)
-    found, repeated, unread = walk(folder)
-    files = [file for file in found if file.suffix.lower() in SUFFIXES]
+    files = image_files(folder)
     parts = {file: file.parts[len(folder.parts) :] for file in files}
     folders = {of_file[0] for of_file in parts.values() if len(of_file) > 1}
     labels = folder_labels(folders, checkpoint.labels, checkpoint.wordnet)
@@ -63,16 +63,14 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         warn(f"The images have no labels, as {unlabelled}.")
     for note in about_masks(folder, files):
         warn(f"{note}.")
-    for path, reason in (repeated | unread).items():
-        warn(f"{path} is skipped: {reason}")
     spec = image_spec(checkpoint.preprocessing)
     pixels: list[Pixels] = []
     seen: list[float] = []  # shares of images
     used: list[Path] = []
-    most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])), len(files))  # that fit in memory
-    even = np.linspace(0, len(files) - 1, most).round().astype(int)
-    chosen = [files[place] for place in np.random.default_rng(SEED).permutation(even)]
-    for file, image in decoded(chosen, spec):
+    most = min(MOST, max(ENOUGH, MOST_BYTES // (3 * spec.size[0] * spec.size[1])))  # that fit in memory
+    chosen = evenly(files, most)
+    order = np.random.default_rng(SEED).permutation(len(chosen))
+    for file, image in decoded([chosen[place] for place in order], spec):
         if isinstance(image, str):
             warn(f"{file} is skipped: {image}")
             continue
@@ -100,6 +98,19 @@ def read_folder(folder: Path, checkpoint: Checkpoint) -> Images:
         unlabelled=unlabelled,
         seen=fmean(seen),
     )
+
+
+def image_files(folder: Path) -> list[Path]:
+    """Those in `folder` and below that are called as images, in the order of names. stderr says what is skipped."""
+    found, repeated, unread = walk(folder)
+    for path, reason in (repeated | unread).items():
+        warn(f"{path} is skipped: {reason}")
+    return [file for file in found if file.suffix.lower() in SUFFIXES]
+
+
+def evenly(found: Sequence[T], most: int) -> list[T]:
+    """In their order, and no more than `most`."""
+    return [found[place] for place in np.linspace(0, len(found) - 1, min(most, len(found))).round().astype(int)]
 
 
 def _part(folder: Path, checkpoint: Checkpoint) -> Path:

@@ -4,13 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from app.drawing.colors import limits
-from app.drawing.heatmap import Style, draw
 from app.maps.judgement import FILLS, RANDOM, JudgedMap, Judgement
 from export.fit.report.judged import percent
-from export.fit.report.shown import to_draw_on
+from export.fit.report.shown import drawn, to_draw_on
+from export.folder import evenly
 from export.html import render
 from export.judge.images import JudgedImage
 
@@ -23,7 +20,6 @@ OBJECTS = ["hottest on the object", "of the five hottest", "one of the five"]
 
 
 def page(name: str, judgement: Judgement, images: Sequence[JudgedImage]) -> str:
-    even = np.linspace(0, len(images) - 1, min(SHOWN, len(images))).round().astype(int)
     objects = judgement.maps[0].on_object
     return render(
         TEMPLATE,
@@ -32,7 +28,7 @@ def page(name: str, judgement: Judgement, images: Sequence[JudgedImage]) -> str:
         heads=[*HEADS, *(AREAS if objects is None else AREAS + OBJECTS)],
         rows=[_row(row) for row in judgement.maps],
         objects=objects.images if objects else 0,
-        images=[_shown(images[place], judgement) for place in even],
+        images=[_shown(image, judgement) for image in evenly(images, SHOWN)],
     )
 
 
@@ -59,8 +55,8 @@ def _shown(judged: JudgedImage, judgement: Judgement) -> dict[str, Any]:
         if row.method == RANDOM:
             continue
         values = judged.maps[row.title]
-        drawn = draw(values, image, Style(), limits(values, values, "robust", signed=row.method in SIGNED))
-        maps.append((row.title, f"{faithfulness[titles.index(row.title)]:.2f}", drawn))
+        png = drawn(values, image, signed=row.method in SIGNED)
+        maps.append((row.title, f"{faithfulness[titles.index(row.title)]:.2f}", png))
     return {
         "file": str(judged.file),
         "label": judged.label,

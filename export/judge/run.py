@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from app.bundle import load_bundle
 from app.maps.judgement import FILE, Judgement
+from export.folder import evenly, image_files
 from export.judge.areas import STEPS
 from export.judge.images import judged
 from export.judge.page import page
 from export.judge.table import begin, sentence, table
 from export.messages import warn
-from export.walk import SUFFIXES, walk
 from model.durable import replacing
 
 FEWEST = 2  # images: of one there is no standard error
@@ -56,9 +54,5 @@ def chosen(folder: Path, limit: int) -> dict[Path, Path]:
     """At most `limit` images in a folder and in folders below it, by their names in it, chosen evenly in the order of
     names. stderr says what is skipped.
     """
-    found, repeated, unread = walk(folder)
-    for path, reason in (repeated | unread).items():
-        warn(f"{path} is skipped: {reason}")
-    files = [file for file in found if file.suffix.lower() in SUFFIXES]
-    even = np.linspace(0, len(files) - 1, min(limit, len(files))).round().astype(int)
-    return {files[place].relative_to(folder): files[place] for place in even}
+    files = image_files(folder)
+    return {file.relative_to(folder): file for file in evenly(files, limit)}

@@ -121,42 +121,25 @@ def test_a_browser_that_keeps_no_data_of_a_site_shows_the_page_too(asking):
     assert errors == []
 
 
-@pytest.fixture(scope="module")
-def service(url):
-    """It needs a key. It allows the origin of the demo's server, which stands for another site."""
-    with running(cors_origins=url, api_keys="key", max_upload_bytes=20_000) as service:
-        yield service.url
-
-
-@pytest.fixture
-def call(browser, url, service, star):
-    """Call the service from a page of the site: `call("localhost", KEY)` from its other name, which is another origin.
-
-    The policy of that page, which forbids calls, is not in force: that of the service is tested.
+def test_a_page_of_an_allowed_origin_reads_answers_and_refusals_and_one_of_another_origin_nothing(browser, url, star):
+    """The demo's server stands for another site, and its other name for a third. The policy of that site's pages, which
+    forbids calls, is not in force: that of the service is tested.
     """
 
-    def called(host: str, headers: dict[str, str], body: bytes = star):
+    def call(host: str, headers: dict[str, str], body: bytes):
         page = context.new_page()
         page.goto(f"{url.replace('127.0.0.1', host)}/livez")
-        return page.evaluate(CALL, [service, {**ASKS, **headers}, b64encode(body).decode()])
+        return page.evaluate(CALL, [service.url, {**ASKS, **headers}, b64encode(body).decode()])
 
-    with browser.new_context(bypass_csp=True) as context:
-        yield called
-
-
-def test_the_page_of_an_allowed_origin_classifies(call):
-    answer = call("127.0.0.1", KEY)
-    assert answer["status"] == 200
-    assert answer["body"]["results"][0]["predictions"][0]["label"] == "star"
-    assert answer["shown"]["x-request-id"] == "from-a-page"
-    assert "inference" in answer["shown"]["server-timing"]
-
-
-def test_it_reads_why_it_is_refused(call):
-    for headers, body, status in (({}, b"x", 401), (KEY, bytes(20_001), 413), (KEY, b"no image", 415)):
-        answer = call("127.0.0.1", headers, body)
-        assert answer["status"] == answer["body"]["status"] == status
-
-
-def test_the_page_of_another_origin_gets_nothing(call):
-    assert call("localhost", KEY) == {"failed": "TypeError"}
+    with (
+        running(cors_origins=url, api_keys="key", max_upload_bytes=20_000) as service,
+        browser.new_context(bypass_csp=True) as context,
+    ):
+        answer = call("127.0.0.1", KEY, star)
+        assert answer["body"]["results"][0]["predictions"][0]["label"] == "star"
+        assert answer["shown"]["x-request-id"] == "from-a-page"
+        assert "inference" in answer["shown"]["server-timing"]
+        for headers, body, status in (({}, b"x", 401), (KEY, bytes(20_001), 413), (KEY, b"no image", 415)):
+            answer = call("127.0.0.1", headers, body)
+            assert answer["status"] == answer["body"]["status"] == status
+        assert call("localhost", KEY, star) == {"failed": "TypeError"}

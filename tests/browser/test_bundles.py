@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from app.bundle import load_bundle
+from app.maps.judgement import FILE, FILLS, Begin, JudgedMap, Judgement
 from tests.browser.stage import address, asked, link, served, settle, turn
 from tests.golden.test_checkpoints import FOLDER
 from tests.support.familiar import strange_bundle
-from tests.support.judged import SAYS, judged_bundle
 from tests.support.server import running
 
 OF_CLASSES = "#labels [value=evidence] [value=positive_evidence] #cover-part #receipt-part #lens-part #verify-part"
@@ -137,6 +138,29 @@ def test_an_unfamiliar_image_is_called_so_above_its_label_also_when_the_person_c
     looking.go_back()
     looking.locator(".queue .chosen", has_text="star.jpg").wait_for()
     assert warning.inner_text() == said
+
+
+SAYS = "On 40 of your images measured was the most faithful, and class token (mean of layers) about as much."
+
+
+def judged_bundle(bundle: Path) -> Path:
+    areas = dict.fromkeys(FILLS, 0.5)
+    best = JudgedMap(
+        title="measured", method="measured", passes=64, deletion=areas, insertion=areas,
+        faithfulness=1, behind=0, error=0,
+    )  # fmt: skip
+    other = {"title": "class token (mean of layers)", "method": "class_token", "layer": "mean", "passes": 0}
+    next_best = best.model_copy(update=other | {"behind": 0.1, "error": 0.1})
+    judgement = Judgement(
+        digest=load_bundle(bundle).digest,
+        says=SAYS,
+        begin=Begin(method="class_token", layer="mean"),
+        images=40,
+        steps=6,
+        maps=(best, next_best),
+    )
+    (bundle / FILE).write_text(judgement.model_dump_json())
+    return bundle
 
 
 @of("judged")

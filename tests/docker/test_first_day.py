@@ -19,7 +19,7 @@ from app.bundle import load_bundle
 from app.http.keys import read_keys
 from app.settings import Settings
 from app.stores.redis import RedisStore
-from tests.support.manifests import FOLDER, Resources, container, pod
+from tests.support.manifests import FOLDER, container, pod, variables
 from tests.support.pages import block
 from tests.support.server import Server, free_port, started
 
@@ -35,22 +35,11 @@ def commands(start: str, text: str = PAGE) -> list[list[str]]:
     return [shlex.split(line) for line in lines if line.startswith(start)]
 
 
-def variable(found: dict[str, Any], name: str) -> Any:
-    """The value of a variable, or where it comes from."""
-    (given,) = (variable for variable in found["env"] if variable["name"] == name)
-    return given.get("value", given)
-
-
 def mount(found: dict[str, Any], name: str) -> str:
     """Where a container has a volume, to which it cannot write."""
     (given,) = (mount for mount in found["volumeMounts"] if mount["name"] == name)
     assert given["readOnly"]
     return str(given["mountPath"])
-
-
-def volume(resources: Resources, name: str) -> dict[str, Any]:
-    (given,) = (volume for volume in pod(resources)["volumes"] if volume["name"] == name)
-    return {key: value for key, value in given.items() if key != "name"}
 
 
 def test_what_the_commands_name_is_there():
@@ -70,8 +59,9 @@ def test_the_keys_of_the_page_are_keys_of_the_service(site, need, tmp_path):
     command = [need("kubectl"), *create[1:], "--dry-run=client", "-o", "yaml"]
     secret = yaml.safe_load(subprocess.run(command, check=True, capture_output=True, cwd=tmp_path).stdout)
     resources = site("keys")
-    assert volume(resources, "keys") == {"secret": {"secretName": secret["metadata"]["name"]}}
-    file = Path(variable(container(resources), "VIT_API_KEYS_FILE"))
+    (volume,) = (one for one in pod(resources)["volumes"] if one["name"] == "keys")
+    assert volume["secret"] == {"secretName": secret["metadata"]["name"]}
+    file = Path(variables(container(resources))["VIT_API_KEYS_FILE"])
     assert file.parent == Path(mount(container(resources), "keys"))
     (tmp_path / file.name).write_bytes(base64.b64decode(secret["data"][file.name]))
     names = read_keys(None, Settings(api_keys_file=tmp_path / file.name).api_keys_file)
@@ -112,9 +102,10 @@ def test_the_service_reaches_a_redis_with_a_password(site, redis, metrics):
     assert secrets["redis"].startswith(f"--from-literal={reference['secretKeyRef']['key']}=")
     resources = site("redis-password")
     assert container(resources, "redis")["env"][0]["valueFrom"] == reference
-    names = [found["name"] for found in container(resources)["env"]]
+    given_to_service = variables(container(resources))
+    names = [*given_to_service]
     assert names.index("REDIS_PASSWORD") < names.index("VIT_STORE")  # Kubernetes expands only what stands before
-    assert variable(container(resources), "REDIS_PASSWORD")["valueFrom"] == reference
+    assert given_to_service["REDIS_PASSWORD"]["valueFrom"] == reference
     ((given, with_password),) = re.findall(r"^  store: (\S+) # with \S+ (\S+)$", VALUES, re.MULTILINE)
     assert with_password.replace(":$(REDIS_PASSWORD)@", "") == given
     url = with_password.replace("$(REDIS_PASSWORD)", PASSWORD).replace("redis:6379", f"127.0.0.1:{redis.port}")

@@ -79,8 +79,9 @@ def served(image: Image, user: str = "") -> Iterator[tuple[Server, httpx.Client]
         yield server, client
 
 
-def test_the_image_serves_is_healthy_and_stops_on_sigterm(image, star):
-    with served(image) as (server, client):
+@pytest.mark.parametrize("user", ["", "1000650000:0"], ids=["its own user", "one that a cluster chooses"])
+def test_the_image_serves_is_healthy_and_stops_on_sigterm(image, star, user):
+    with served(image, user) as (server, client):
         (result,) = client.post("/classify", content=star).json()["results"]
         assert result["predictions"][0]["label"] == "star"
         assert client.get(result["attention"]).headers["content-type"] == "image/png"
@@ -92,12 +93,6 @@ def test_the_image_serves_is_healthy_and_stops_on_sigterm(image, star):
         assert "Traceback" not in server.output()
         assert "telemetry" not in server.output()  # ONNX Runtime complains when it cannot keep any
     assert subprocess.run(check, stderr=subprocess.DEVNULL).returncode == 1
-
-
-def test_the_image_serves_as_a_user_that_a_cluster_chooses(image, star):
-    with served(image, user="1000650000:0") as (_, client):
-        (result,) = client.post("/classify", content=star).json()["results"]
-        assert client.get(result["attention"]).status_code == 200
 
 
 def test_the_image_has_no_torch_no_root_and_no_compiler(image):

@@ -10,7 +10,7 @@ import yaml
 
 from app.settings import Settings
 from tests.docker.conftest import COMPONENTS, Site
-from tests.support.manifests import SCHEMAS, Resources, container, pod, validate
+from tests.support.manifests import SCHEMAS, Resources, container, pod, validate, variables
 
 OTHER = {  # than those that are shipped
     "image": "registry.example/vit@sha256:0", "cpu": "1717m", "memory": "5151Mi", "memory-request": "3131Mi",
@@ -32,10 +32,6 @@ def selected(resources: Resources, labels: dict[str, str]) -> set[str]:
     """Names of the Deployments whose pods have these labels."""
     pods = {name: d["spec"]["template"]["metadata"]["labels"] for name, d in of_kind(resources, "Deployment").items()}
     return {name for name, found in pods.items() if labels.items() <= found.items()}
-
-
-def variables(found: dict[str, Any]) -> dict[str, Any]:
-    return {each["name"]: each.get("value", each) for each in found.get("env", [])}
 
 
 @pytest.fixture(params=["base", "gpu", "site", "all of a site", "kserve", "canary", "models"])

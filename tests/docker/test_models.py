@@ -1,6 +1,5 @@
 """Several models behind one address: real replicas of two are behind each balancer."""
 
-import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,6 @@ from tests.support.balancers import BALANCERS, in_front_of_models, listening, ng
 from tests.support.edited import demo_named
 from tests.support.replicas import Replica, replicas
 from tests.support.server import PATIENT, free_port
-from vit_serve_client.command import main
 
 NAMES = {path.name for path in Path("docker/models/upstreams").iterdir()}
 JSON = {"Accept": "application/json"}
@@ -86,17 +84,6 @@ def test_a_path_of_no_model_is_a_problem_that_says_where_the_list_is(client, pat
 def test_probes_and_metrics_stay_inside(client):
     for path in ("livez", "readyz", "metrics", "%6detrics"):
         assert client.get(f"/birds/{path}").status_code == client.get(f"/{path}").status_code == 404
-
-
-def test_the_client_takes_the_address_of_a_model(models, star, tmp_path):
-    (tmp_path / "star.jpg").write_bytes(star)
-    for name in NAMES:
-        out, maps = tmp_path / f"{name}.csv", tmp_path / name
-        address = f"http://127.0.0.1:{models.port}/{name}"
-        assert main([address, str(tmp_path / "star.jpg"), "--out", str(out), "--maps", str(maps)]) == 0
-        (row,) = csv.DictReader(out.read_text().splitlines())
-        assert (row["label"], row["model"].partition("@")[0]) == ("star", name)
-        assert len([*maps.rglob("*.png")]) == 1
 
 
 @pytest.mark.parametrize("program", BALANCERS)

@@ -38,6 +38,11 @@ def pod(resources: Resources, name: str = "vit-serve") -> dict[str, Any]:
     return spec
 
 
+def variables(container: dict[str, Any]) -> dict[str, Any]:
+    """By name, the value of each, or where it comes from."""
+    return {each["name"]: each.get("value", each) for each in container.get("env", [])}
+
+
 def container(resources: Resources, name: str = "vit-serve") -> dict[str, Any]:
     """The only one of these pods."""
     containers: list[dict[str, Any]] = pod(resources, name)["containers"]

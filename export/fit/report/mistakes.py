@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from app.drawing.colors import limits
-from app.drawing.heatmap import Style, draw
 from app.drawing.png import encode
 from app.maps.record import Maps
 from export.fit.report.judged import Judged
-from export.fit.report.shown import shown_image
+from export.fit.report.shown import drawn, shown_image
 from export.reference import reference
 from model.checkpoints.checkpoint import Checkpoint
 from model.progress import track
@@ -63,17 +61,14 @@ def _mistake(checkpoint: Checkpoint, judged: Judged, place: int) -> Mistake:
     first, grid = len(checkpoint.model.config.prefix), checkpoint.model.config.grid
     evidence = (maps.evidence[0] - maps.evidence[1]).sum(axis=0)[first:].reshape(grid)
     rollout = maps.rollout[first:].reshape(grid)
-    drawn = [
-        draw(evidence, image, Style(), limits(evidence, evidence, "robust", signed=True)),
-        draw(rollout, image, Style(), limits(rollout, rollout, "robust", signed=False)),
-    ]
+    maps_on_image = [drawn(evidence, image, signed=True), drawn(rollout, image, signed=False)]
     return Mistake(
         file=str(judged.files[place]),
         right=judged.labels[right],
         right_score=float(judged.scores[place, right]),
         answer=judged.labels[answer],
         answer_score=float(judged.scores[place, answer]),
-        png=_side_by_side([image.thumbnail, *drawn]),
+        png=_side_by_side([image.thumbnail, *maps_on_image]),
         evidence=evidence.tolist(),
         rollout=rollout.tolist(),
     )

@@ -5,8 +5,12 @@ from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 from PIL import Image, ImageOps
 
+from app.drawing.colors import limits
+from app.drawing.heatmap import Style, draw
 from app.images.preparer import Preparer, thumbnail_of
 from app.images.preprocess import PreprocessedImage
 from export.folder import LIMITS
@@ -25,6 +29,11 @@ def shown_image(file: Path, preprocessing: Preprocessing) -> PreprocessedImage:
     """As the service prepares it, with a thumbnail to draw on."""
     preparer = Preparer(limits=LIMITS, spec=image_spec(preprocessing), thumbnail_px=SIDE)
     return to_draw_on(preparer.prepare(file.read_bytes(), thumbnail=True))
+
+
+def drawn(values: npt.NDArray[np.float32], image: PreprocessedImage, *, signed: bool) -> bytes:
+    """A PNG of a map (rows, columns) on its image, in colours up to its own limit without outliers."""
+    return draw(values, image, Style(), limits(values, values, "robust", signed=signed))
 
 
 def to_draw_on(image: PreprocessedImage) -> PreprocessedImage:

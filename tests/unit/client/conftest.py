@@ -7,6 +7,7 @@ import pytest
 
 Answered = tuple[int, dict[str, str], bytes]
 TYPE = "urn:vit-serve:problem:"
+MODEL = {"name": "m", "digest": "0123456789abcdef"}
 SHOWN = {"width": 1, "height": 1, "format": "PNG"}
 
 
@@ -24,10 +25,10 @@ class Service:
     path, images and API key of every request, `ways` the path and parameters of each.
     """
 
-    url = "http://service.test"
+    url = "http://service.test/birds"  # of one of several models behind an address
 
     def __init__(self) -> None:
-        self.model = {"name": "m", "digest": "0123456789abcdef", "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
+        self.model = {**MODEL, "manifest": {"features": 2, "labels": ["a", "b", "c"]}}
         self.first: list[Answered] = []
         self.asked: list[tuple[str, list[bytes], str | None]] = []
         self.ways: list[tuple[str, httpx.QueryParams]] = []
@@ -39,17 +40,27 @@ class Service:
         self.whole: dict[str, Callable[[list[bytes]], Answered]] = {}  # the answer to all images of a request
         self.too_large = 2**40  # bytes of a request that a proxy refuses
 
+    def say(self, **facts: Any) -> None:
+        """Of the model, in its manifest."""
+        self.model["manifest"] |= facts
+        self.answers["/model"] = as_json(self.model)
+
+    def draw(self) -> None:
+        """Keep the maps of every image, as one."""
+        self.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+        self.answers["/classify"] = lambda image: self.result(image) | {"id": "kept"}
+
     def answer(self, request: httpx.Request) -> httpx.Response:
-        assert request.url.host == "service.test"
-        body = request.read()
+        assert (request.url.host, request.url.path[:7]) == ("service.test", "/birds/")
+        path, body = request.url.path.removeprefix("/birds"), request.read()
         images = [part.split(b"\r\n\r\n", 1)[1] for part in body.split(b"\r\n--")[:-1]]
-        self.asked.append((request.url.path, images, request.headers.get("X-API-Key")))
-        self.ways.append((request.url.path, request.url.params))
+        self.asked.append((path, images, request.headers.get("X-API-Key")))
+        self.ways.append((path, request.url.params))
         if len(body) > self.too_large:
             return httpx.Response(413, content=iter([b"Too large"]))
-        answer = self.first.pop(0) if self.first else self.answers[request.url.path]
-        if request.url.path in self.whole:
-            answer = self.whole[request.url.path](images)
+        answer = self.first.pop(0) if self.first else self.answers[path]
+        if path in self.whole:
+            answer = self.whole[path](images)
         status, headers, content = answer if isinstance(answer, tuple) else self.each(answer, images)
         return httpx.Response(status, headers=headers, content=iter([content]))  # as it comes from a network
 

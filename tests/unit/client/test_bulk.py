@@ -13,10 +13,11 @@ from threading import Event
 
 import httpx
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from tests.support.processes import eventually
-from tests.unit.client.conftest import Answered, as_json, problem
+from tests.unit.client.conftest import MODEL, Answered, as_json, problem
 from vit_serve_client.bulk import BYTES, IMAGES, Bulk, GivenUp
 from vit_serve_client.client import NPY, Client, NotTheService
 from vit_serve_client.command import main
@@ -125,7 +126,7 @@ def test_nothing_is_recorded_after_a_record_that_was_cut_short(service, images):
 
 
 def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_path, capsys):
-    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+    service.draw()
 
     def outcome(image):
         (one,) = service.result(image)["predictions"]
@@ -145,8 +146,7 @@ def test_the_least_sure_images_are_copied_with_their_maps(service, images, tmp_p
 def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_it(service, images, tmp_path):
     with pytest.raises(SystemExit, match="--least-familiar is for models that know their images"):
         run(service, images, "--least-familiar", "2", "x")
-    service.model["manifest"]["familiarity"] = {"pictures": 9}
-    service.answers["/model"] = as_json(service.model)
+    service.say(familiarity={"pictures": 9})
 
     def outcome(image):
         known = {"familiarity": abs(int(image[:1]) - 4.2) / 10}
@@ -158,8 +158,7 @@ def test_the_least_familiar_images_are_copied_also_those_that_were_refused_for_i
 
 
 def test_the_service_is_asked_to_refuse_unfamiliar_images_where_the_command_says_so(service, images, tmp_path):
-    service.model["manifest"]["familiarity"] = {"pictures": 9}
-    service.answers["/model"] = as_json(service.model)
+    service.say(familiarity={"pictures": 9})
     options = ["--unfamiliar", "refuse", "--least-familiarity", "0.1", "--embeddings", str(tmp_path / "vectors")]
     assert run(service, images, *options)[0] == 0
     asked = {(path, query.get("unfamiliar"), query.get("least_familiarity")) for path, query in service.ways}
@@ -180,7 +179,6 @@ def test_parts_share_the_images(service, images, tmp_path):
 
 def test_labels_and_embeddings_as_parquet(service, images, tmp_path):
     """A run that was given up, one that goes on with it, and one with another image."""
-    pq = pytest.importorskip("pyarrow.parquet")
     out, vectors = tmp_path / "out.parquet", tmp_path / "vectors.parquet"
     command = [service.url, str(images), "--out", str(out), "--embeddings", str(vectors), "--concurrency", "1"]
     fails = problem(415)
@@ -254,6 +252,8 @@ def test_a_firewall_that_refuses_one_image_of_many_ends_no_run(service, images):
         ("/model", (200, {}, b"\x1b]0;x\x07"), r"answers something else: \\x1b\]0;x\\x07$"),
         ("/model", (302, {"Location": "http://login.test/"}, b""), "redirects to http://login.test/."),
         ("/classify", as_json(problem(422, "invalid-parameter"), 422), "This is invalid-parameter"),
+        ("/model", as_json({**MODEL, "name": "\ud800", "manifest": {}}), "200 No answer of the service"),
+        ("/model", as_json({**MODEL, "manifest": {"features": 1, "labels": 5}}), "200 No answer of the service"),
     ],
 )
 def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, images, path, answer, message, capsys):
@@ -262,16 +262,6 @@ def test_an_answer_about_no_image_ends_the_run_and_marks_no_image(service, image
     assert re.search(message, capsys.readouterr().err, re.MULTILINE)
     service.answers[path] = usual
     assert run(service, images) == (0, named(images))
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"name": "\ud800"}, {"manifest": {"features": 1, "labels": 5}}],
-)
-def test_a_model_of_another_form_is_not_taken(service, images, changes, capsys):
-    service.answers["/model"] = as_json(service.model | changes)
-    assert run(service, images) == (2, {})
-    assert "given up: 200 No answer of the service" in capsys.readouterr().err
 
 
 GOOD = {"predictions": [{"label": "a", "index": 0, "score": 0.5}], "embedding": [0.5]}
@@ -299,13 +289,6 @@ def test_an_id_is_one_part_of_a_path(service):
     service.answers["/attention/../x?\n\ud800".replace("\ud800", "?")] = 200, {"Content-Type": "image/png"}, b"drawn"
     with Client(service.url) as client:
         assert client.attention("../x?\n\ud800", format="png") == b"drawn"
-
-
-def test_a_file_is_sent_whatever_its_name(service, tmp_path):
-    path = tmp_path / os.fsdecode("é.png".encode("latin-1"))
-    path.write_bytes(b"image")
-    with Client(service.url) as client:
-        assert client.classify(path).predictions[0].label == "image"
 
 
 @pytest.mark.parametrize("part", [b" ", bytes(2**20)])
@@ -446,7 +429,7 @@ def test_each_image_gets_a_file_of_its_patch_tokens_and_one_that_is_refused_none
 
 @pytest.mark.parametrize("id", [None, "expired"])
 def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service, images, capsys, id):
-    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
+    service.draw()
     service.answers["/attention/expired"] = as_json(problem(404, "unknown-attention"), 404)
     ids = {b"3.png": id}
     service.answers["/classify"] = lambda image: service.result(image) | {"id": ids.get(image, "kept")}
@@ -460,16 +443,14 @@ def test_an_image_without_its_heatmap_is_not_recorded_and_is_sent_again(service,
 
 
 def test_the_same_command_again_does_not_send_what_it_made_among_the_images(service, images):
-    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
-    service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
+    service.draw()
     expected = named(images)
     for _ in range(2):
         assert run(service, images, "--maps", str(images / "made")) == (0, expected)
 
 
 def test_a_name_that_is_too_long_for_a_heatmap_stops_nothing(service, images, capsys):
-    service.answers["/attention/kept"] = (200, {"Content-Type": "image/png"}, b"drawn")
-    service.answers["/classify"] = lambda image: service.result(image) | {"id": "kept"}
+    service.draw()
     expected = named(images)
     long = images / f"{'0' * 250}.png"
     long.touch()
@@ -488,8 +469,7 @@ def test_an_output_without_embeddings_or_maps_does_not_get_some(service, images,
 
 
 def test_a_model_without_labels_gives_embeddings_and_rows_without_labels(service, images):
-    service.model["manifest"]["labels"] = []
-    service.answers["/model"] = as_json(service.model)
+    service.say(labels=[])
     folder = images.parent / "embeddings"
     unlabelled = dict.fromkeys(named(images), "")
     for _ in range(2):
@@ -500,8 +480,7 @@ def test_a_model_without_labels_gives_embeddings_and_rows_without_labels(service
 
 
 def test_a_model_without_labels_names_among_those_that_are_given(service, images):
-    service.model["manifest"]["labels"] = []
-    service.answers["/model"] = as_json(service.model)
+    service.say(labels=[])
     assert run(service, images, "--labels", "a red hat,a dog", "--prompt", "a {}")[0] == 0
     sent = [query for path, query in service.ways if path == "/classify"]
     assert {(query["labels"], query["prompt"]) for query in sent} == {("a red hat,a dog", "a {}")}
@@ -536,17 +515,15 @@ def test_requests_have_few_images_and_few_bytes(service, images):
 
 
 @pytest.mark.timeout(60)
-def test_a_file_that_cannot_be_read_stops_nothing(service, images):
+def test_a_file_that_cannot_be_read_stops_nothing(service, images, capsys):
+    expected = named(images)
     os.mkfifo(images / "pipe.png")
     (images / "endless.png").symlink_to("/dev/zero")
-    found = {}
-    with Client(service.url) as client:
-        bulk = Bulk(client, patience_s=10, waiting=print, top_k=1, maps=None, method="rollout", embedding=False)
-        names = [str(images / name) for name in ("gone.png", "pipe.png", "endless.png", "3.png")]
-        bulk.run(names, lambda image, result: found.update({image: result}), concurrency=1)
-    reasons = "No such file or directory", "it is a FIFO, not a file", "it is a device, not a file"
-    assert [found[name].error.detail for name in names[:3]] == [f"The file cannot be read: {why}." for why in reasons]
-    assert found[names[3]].predictions[0].label == "3.png"
+    (images / "gone.png").symlink_to("nowhere")
+    assert run(service, images) == (1, expected)
+    said = capsys.readouterr().err
+    for name, why in {"pipe": "it is a FIFO", "endless": "it is a device", "gone": "No such file"}.items():
+        assert f"{name}.png: The file cannot be read: {why}" in said
 
 
 @pytest.mark.parametrize(

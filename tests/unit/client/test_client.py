@@ -18,6 +18,6 @@ def test_lists_are_sent_as_the_service_reads_them(service):
 def test_objects_are_shown_in_a_line(service):
     found = Answer(label="star", embedding=[*range(768)])
     assert repr(found) == "Answer(label='star', embedding=[0, 1, 2, 3, 4, 5, ...])"
-    assert repr(Client(service.url, key="secret")) == "Client('http://service.test')"
+    assert repr(Client(service.url, key="secret")) == "Client('http://service.test/birds/')"
     facts = {"method": "evidence", "label": "star", "grid": [8, 8], "values": [0.0] * 64}
     assert repr(Map(facts, draw=bytes)) == "Map(method='evidence', label='star', grid=[8, 8])"

@@ -105,8 +105,6 @@ def test_cells_that_a_spreadsheet_would_run_are_text_if_that_is_wanted(tmp_path,
     ],
 )
 def test_another_programs_file_is_not_overwritten(tmp_path, name, text, said):
-    if name.endswith(".parquet"):
-        pytest.importorskip("pyarrow")
     path = tmp_path / name
     path.write_text(text)
     with pytest.raises(ValueError, match=said):
@@ -133,29 +131,9 @@ def test_an_output_needs_no_locks(tmp_path, monkeypatch, number):
     write(tmp_path / "out.csv", ["a.png"])
 
 
-def test_parquet_is_written_at_the_end_and_gone_on_with(tmp_path):
-    pq = pytest.importorskip("pyarrow.parquet")
-    path, part = tmp_path / "out.parquet", tmp_path / "out.parquet.part"
-    for images in (["a.png", "b.png"], ["a.png", "b.png", "bad.png", "d.png"]):
-        write(path, images)
-        assert part.exists()
-        with closing(Output(path)) as output:
-            output.begin(MODEL, labels=2)
-            output.finish()
-        assert not part.exists()
-    rows = pq.read_table(path).to_pylist()
-    assert [(row["image"], row["rank"], row["label"], row["error"]) for row in rows[3:6]] == [
-        ("b.png", 2, 'q"', None),
-        ("bad.png", None, None, PROBLEM.error.detail),
-        ("d.png", 1, "a, b", None),
-    ]
-
-
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
 def test_a_model_that_knows_its_images_has_a_column_more(tmp_path, suffix):
     """An output without it, of an earlier version of this program, stays without."""
-    if suffix == ".parquet":
-        pytest.importorskip("pyarrow")
     knowing = Answer(MODEL, manifest=Answer(familiarity=Answer(pictures=9)))
     refused = Answer(error=Answer(PROBLEM.error, familiarity=0.01))
     path = tmp_path / f"out{suffix}"

@@ -25,9 +25,9 @@ def fill(folder, count, *, names=("",)):
         gray(number).save(path)
 
 
-def read(folder, checkpoint=CHECKPOINT) -> tuple[list[int], list[int], list[int] | None]:
+def read(folder) -> tuple[list[int], list[int], list[int] | None]:
     """Gray of the images for ranges and of those that are judged, and the labels of these."""
-    images = read_folder(folder, checkpoint)
+    images = read_folder(folder, CHECKPOINT)
     labels = None if images.labels is None else images.labels.tolist()
     return images.ranges[:, 0, 0, 0].tolist(), images.judged[:, 0, 0, 0].tolist(), labels
 
@@ -50,11 +50,15 @@ def test_images_are_split_and_each_is_used_once(tmp_path):
         (("holiday", "work"), None),
     ],
 )
-def test_folders_are_labels_by_name_or_wordnet_id_or_are_only_folders(tmp_path, names, labels):
+def test_folders_are_labels_by_name_or_wordnet_id_or_are_only_folders_which_is_said(tmp_path, names, labels, capsys):
     fill(tmp_path, 42, names=names)
     wordnet = tuple(f"n0000000{i}" for i in range(7))
-    _, judged, found = read(tmp_path, dataclasses.replace(CHECKPOINT, wordnet=wordnet))
-    assert found == (labels and [labels[level % len(labels)] for level in judged])
+    images = read_folder(tmp_path, dataclasses.replace(CHECKPOINT, wordnet=wordnet))
+    if labels:
+        assert images.labels.tolist() == [labels[level % len(labels)] for level in images.judged[:, 0, 0, 0]]
+    else:
+        assert (images.labels, "no folder in" in images.unlabelled) == (None, True)
+        assert f"The images have no labels, as {images.unlabelled}." in capsys.readouterr().err
 
 
 def test_broken_files_are_named_and_skipped(tmp_path, capsys):
@@ -69,20 +73,6 @@ def test_broken_files_are_named_and_skipped(tmp_path, capsys):
     lines = sorted(line for line in capsys.readouterr().err.splitlines() if "skipped" in line)
     starts = ("a/cut.jpg is skipped: ", "b/gone.png is skipped: No such file", "b/text.png is skipped: This is text")
     assert all(start in line for start, line in zip(starts, lines, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("names", "reason"),
-    [
-        (("data/a", "data/b"), ": data"),
-        (("",), None),
-    ],
-)
-def test_the_reason_why_there_are_no_labels(tmp_path, capsys, names, reason):
-    fill(tmp_path, ENOUGH, names=names)
-    expected = reason and f"no folder in {tmp_path} is called by a label of the model{reason}".format(tmp_path)
-    assert read_folder(tmp_path, CHECKPOINT).unlabelled == (expected or "")
-    assert (expected or "") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -41,10 +41,13 @@ REFUSED = [
     ("fit {toy} --images {tmp}/empty --out {tmp}/kept.safetensors", "not learned: {tmp}/kept.report exists; --rep"),
     ("fit {toy} --images {tmp}/kept.report --out {tmp}/kept.safetensors --replace", "not learned: --images {tmp}/kept"),
     ("fit {toy} --images {tmp}/empty --out {tmp}/folder.safetensors --replace", "not learned: --out {tmp}/folder"),
-    ("fit {toy} --images {tmp}/empty --out {tmp}/a.safetensors --set score=sigmoid --set name=birds",
-     "not learned: --set name, score: a learned model is called like its file and scores with a softmax"),
-    ("fit --images {tmp}/empty --out {tmp}/a.safetensors --method masked --from-scratch S/16 --image-size 30",
-     "not learned: image_size (30, 30) is not a multiple of patch_size 16"),
+    ("fit {toy} {fit} --set score=sigmoid --set name=birds", "not learned: --set name, score: a learned model"),
+    ("fit {fit} --method masked --from-scratch S/16 --image-size 30", "not learned: image_size (30, 30) is not"),
+    ("fit {fit} --method pretrain", "not learned: --method pretrain begins with --from-scratch VARIANT, or with a"),
+    ("fit {toy} {fit} --method masked --from-scratch S/16", "not learned: --method masked begins with --from"),
+    ("fit {toy} {fit} --from-scratch S/16", "not learned: --method probe begins with a checkpoint: give a file"),
+    ("fit {fit} --method masked --from-scratch S/16 --set mean=0,0,0", "not learned: --set: it is for facts of a ch"),
+    ("fit {toy} {fit} --method finetune --positions 1-D", "not learned: --positions: it is for a network from scratch"),
 ]  # fmt: skip
 PROGRAM = """
 import json, sys
@@ -70,6 +73,7 @@ def refusals(tmp_path_factory) -> dict[str, tuple[str, str]]:
     (folder / "folder.safetensors").mkdir()
     (folder / "kept.report").mkdir()
     names = {"tmp": folder, "toy": TOY, "export": f"--checkpoint {TOY} --out {folder}/free"}
+    names["fit"] = f"--images {folder}/empty --out {folder}/a.safetensors"
     commands = [command.format(**names).split() for command, _ in REFUSED]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

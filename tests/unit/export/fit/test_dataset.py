@@ -47,19 +47,6 @@ def test_pixels_are_those_of_the_service_in_two_framings(tmp_path):
     assert again.held_out.samples.digest == held_out.digest
 
 
-def test_broken_files_are_left_out_with_the_reason(tmp_path):
-    images = [picture(tmp_path, n, "a")[0] for n in range(4)]
-    images[1].file.write_bytes(images[1].file.read_bytes()[:200])
-    images[2].file.write_text("no image")
-    images[3].file.unlink()
-    images.append(picture(tmp_path, 4, "a")[0])
-    dataset = read(tmp_path, images[:4], images[4:])
-    assert dataset.train.files == (images[0].file,)
-    reasons = [(left.file.name, left.reason.split(",")[0]) for left in dataset.left_out]
-    cut, text = "This looks like PNG but cannot be decoded.", "This is text"
-    assert reasons == [("3.png", "No such file or directory"), ("1.png", cut), ("2.png", text)]
-
-
 @pytest.mark.parametrize("judged", [SMALL, LARGE])
 @pytest.mark.parametrize("broken", [(), (3,), (1, 4, 7, 11, 12)])
 def test_broken_files_change_nothing_for_the_others(tmp_path, broken, judged):

@@ -22,6 +22,7 @@ from model.checkpoints import load_checkpoint
 from model.checkpoints.families.native import FAMILY, save
 from model.fit.doubt import CLEAR
 from tests.golden.test_checkpoints import FOLDER, overrides_of, path_of
+from tests.support.altered import altered, with_more, without
 from tests.support.toy import toy_checkpoint
 
 CHECKPOINT = toy_checkpoint(num_classes=0)
@@ -48,15 +49,23 @@ def images(tmp_path):
     return tmp_path / "images"
 
 
-def test_a_checkpoint_and_a_report_are_written_whose_split_can_be_learned_from_again(images, tmp_path):
-    report = learn(images, tmp_path / "mine.safetensors")
-    found = load_checkpoint(tmp_path / "mine.safetensors")
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """Of a probe on 50 images. It lies in a folder with them and nothing else but the checkpoint."""
+    folder = tmp_path_factory.mktemp("learned")
+    fill(folder / "images", {"blue": 20, "red": 30})
+    return learn(folder / "images", folder / "mine.safetensors")
+
+
+def test_a_checkpoint_and_a_report_are_written_whose_split_can_be_learned_from_again(report):
+    found = load_checkpoint(report.folder.with_suffix(".safetensors"))
     assert (found.name, found.family, found.labels) == ("mine", FAMILY, ("blue", "red"))
     assert found.preprocessing == CHECKPOINT.preprocessing
     assert (found.recipe["method"], found.recipe["checkpoint"]) == ("probe", "toy")
     assert (found.known.pictures, len(found.known.held_out)) == (50, 50)  # the network is as it was
     assert "100.0 % of the 5 held-out images got the right one of 2 labels." in report.headline
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "mine.report", "mine.safetensors"]
+    written = sorted(path.name for path in report.folder.parent.iterdir())
+    assert written == ["images", "mine.report", "mine.safetensors"]
     names = ["confusion.json", "confusion.svg", "index.html", "mistakes", "mistakes.json", "reliability.json"]
     assert sorted(file.name for file in report.folder.iterdir()) == [*names, "reliability.svg", "report.json", SPLIT]
     numbers = json.loads((report.folder / "report.json").read_text())
@@ -64,8 +73,9 @@ def test_a_checkpoint_and_a_report_are_written_whose_split_can_be_learned_from_a
     assert [label["images"] for label in numbers["held_out"]] == [2, 3]
     listing = list_images(report.folder / SPLIT)
     assert (len(listing.train), len(listing.held_out)) == (45, 5)
-    again = learn(report.folder / SPLIT, tmp_path / "again.safetensors")
-    assert torch.equal(load_checkpoint(tmp_path / "again.safetensors").model.head.weight, found.model.head.weight)
+    out = report.folder.with_name("again.safetensors")  # beside, so that files have the same place in both lists
+    again = learn(report.folder / SPLIT, out)
+    assert torch.equal(load_checkpoint(out).model.head.weight, found.model.head.weight)
     assert (again.folder / SPLIT).read_text() == (report.folder / SPLIT).read_text()
 
 
@@ -76,12 +86,11 @@ def test_the_split_has_the_images_where_the_report_lies_behind_a_link(images, tm
     assert all(image.file.exists() for image in list_images(report.folder / SPLIT).train)
 
 
-def test_the_page_needs_nothing_else_and_has_words_for_figures_and_names_for_the_recipe(images, tmp_path):
-    report = learn(images, tmp_path / "mine.safetensors")
-    page = (report.folder / "index.html").read_text()
+def test_the_page_needs_nothing_else_and_has_words_for_figures_and_names_for_the_recipe(report):
+    page, learned = (report.folder / "index.html").read_text(), report.folder.with_suffix(".safetensors")
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
     assert page.count("<svg") == 2
-    assert f"vit-serve export --checkpoint {tmp_path}/mine.safetensors --out bundles/mine &amp;&amp; vit-serve" in page
+    assert f"vit-serve export --checkpoint {learned} --out bundles/mine &amp;&amp; vit-serve" in page
     assert "<td>read</td><td>cls_mean</td>" in page
     figures = report.checkpoint.figures.keys()
     assert figures <= FIGURES.keys()
@@ -213,6 +222,23 @@ def test_from_scratch_without_labels(images, tmp_path):
     assert load_checkpoint(tmp_path / "tuned.safetensors").labels == ("blue", "red")
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"id2label": {"0": "a"}},
+        {"tensors": without("classifier")},
+        {"tensors": with_more({"classifier.weight": torch.zeros(5, 24)})},  # as files for fine-tuning have it
+    ],
+)
+def test_nothing_is_asked_about_a_head_that_will_be_replaced(tmp_path, changes):
+    """It comes as far as the images, of which there are none."""
+    folder = altered("huggingface-vit", tmp_path, **changes)
+    (tmp_path / "images").mkdir()
+    with pytest.raises(SystemExit) as refusal:
+        main(["fit", str(folder), "--images", str(tmp_path / "images"), "--out", str(tmp_path / "mine.safetensors")])
+    assert str(refusal.value).startswith(f"not learned: {tmp_path / 'images'}")
+
+
 def test_folders_of_wordnet_ids_get_names(tmp_path):
     fill(tmp_path / "images", {"n01440764": 4, "n02099601": 4})
     learn(tmp_path / "images", tmp_path / "mine.safetensors")
@@ -229,19 +255,16 @@ def test_notes_name_everything_odd_about_the_images(tmp_path, capsys):
     (images / "train" / "red" / "notes.txt").write_text("")
     report = learn(images, tmp_path / "mine.safetensors")
     odd = (
-        *(
-            "43 images were learned from and 2 held out",
-            "62 % of an image",
-            ".txt (1)",
-            "red/broken.jpg",
-            "red/copy.png",
-        ),
-        *(
-            "held-out images among those to learn from: 1",
-            "near-copies of others: 2",
-            "red has 40 images and blue has 3",
-        ),
-        *("nothing is known about them: blue", "33 points away"),
+        "43 images were learned from and 2 held out",
+        "62 % of an image",
+        ".txt (1)",
+        "red/broken.jpg",
+        "red/copy.png",
+        "held-out images among those to learn from: 1",
+        "near-copies of others: 2",
+        "red has 40 images and blue has 3",
+        "nothing is known about them: blue",
+        "33 points away",
     )
     assert all(what in note for what, note in zip(odd, report.notes, strict=True))
     assert f"{images}/train/red/broken.jpg is left out: " in capsys.readouterr().err

@@ -12,47 +12,44 @@ from export.folder_labels import label_of
 
 
 @pytest.mark.parametrize(
-    ("text", "train", "held_out"),
+    ("text", "train", "held_out", "note"),
     [
+        ("\ufefflabel,FILE\ncat,a.jpg\n dog , b/c.jpg\n", {"a.jpg": "cat", "b/c.jpg": "dog"}, None, None),
+        ("Label,note,File\ncat, x,a.jpg\n", {"a.jpg": "cat"}, None, ": columns that are not used: note"),
+        ("file,label,split\n/a.jpg,cat,train\n../b.jpg,cat,val\n", {"/a.jpg": "cat"}, {"../b.jpg": "cat"}, None),
+        ('FILE,"LABEL"\r\n"a,b.jpg","cat"\r\n\r\nc.jpg,dog,\r\n', {"a,b.jpg": "cat", "c.jpg": "dog"}, None, None),
+        (",file,label,split\n0,a,cat,Training\n1,b,cat,validation\n", {"a": "cat"}, {"b": "cat"}, None),
         (
-            "\ufeffLabel,note,File\ncat, train,a.jpg\n dog , bus,b/c.jpg\n",
-            [("a.jpg", "cat"), ("b/c.jpg", "dog")],
-            None,
+            "file,label,split\na,cat,train\nb,cat,test\nc,cat,valid\n",
+            {"a": "cat"},
+            {"c": "cat"},
+            " has test beside train and valid, not used",
         ),
-        ("file,label,split\n/a.jpg,cat,train\n../b.jpg,cat,val\n", [("/a.jpg", "cat")], [("../b.jpg", "cat")]),
-        ('FILE,"LABEL"\r\n"a,b.jpg","cat"\r\n\r\nc.jpg,dog,\r\n', [("a,b.jpg", "cat"), ("c.jpg", "dog")], None),
-        (",file,label,split\n0,a.jpg,cat,Training\n1,b.jpg,cat,validation\n", [("a.jpg", "cat")], [("b.jpg", "cat")]),
-        ("file,label,split\na,cat,train\nb,cat,test\nc,cat,valid\n", [("a", "cat")], [("c", "cat")]),
-        ("file,label\na.jpg,caf\xe9\nb.jpg,cafe\u0301\n", [("a.jpg", "caf\xe9"), ("b.jpg", "caf\xe9")], None),
-        ("file\na.jpg\n", [("a.jpg", "")], None),
+        ("file,label\na.jpg,caf\xe9\nb.jpg,cafe\u0301\n", {"a.jpg": "caf\xe9", "b.jpg": "caf\xe9"}, None, None),
+        ("file\na.jpg\n", {"a.jpg": ""}, None, None),
+        *(
+            (
+                f'file, label, {column}\n"a", "cat", "{train}"\n"b", "cat", "{held_out}"\n',
+                {"a": "cat"},
+                {"b": "cat"},
+                f": the column {column} says which images are held out",
+            )
+            for column, train, held_out in (
+                ("is_valid", "False", "True"),
+                ("is_train", "1.0", "0.0"),
+                ("set", "train", "test"),
+                ("anything", "Train", "Validation"),
+            )
+        ),
     ],
 )
-def test_a_csv(tmp_path, text, train, held_out):
+def test_a_csv(tmp_path, text, train, held_out, note):
     path = tmp_path / "images.csv"
     path.write_bytes(text.encode())
     listing = of_csv(path, labelled="label" in text.lower())
-    assert listing.train == tuple(Labelled(tmp_path / file, label) for file, label in train)
-    assert listing.held_out == (held_out and tuple(Labelled(tmp_path / file, label) for file, label in held_out))
-    unused = (f"{path} has test beside train and valid, not used",) if "test" in text else ()
-    dropped = (f"{path}: columns that are not used: note",) if "note" in text else ()
-    assert listing.notes == unused + dropped
-
-
-@pytest.mark.parametrize(
-    ("column", "train", "held_out"),
-    [
-        ("is_valid", "False", "True"),
-        ("is_train", "1.0", "0.0"),
-        ("set", "train", "test"),
-        ("anything", "Train", "Validation"),
-    ],
-)
-def test_a_split_under_another_name_is_used_and_said(tmp_path, column, train, held_out):
-    path = tmp_path / "images.csv"
-    path.write_text(f'file, label, {column}\n"a", "cat", "{train}"\n"b", "cat", "{held_out}"\n')
-    listing = of_csv(path, labelled=True)
-    assert (listing.train, listing.held_out) == ((Labelled(tmp_path / "a", "cat"),), (Labelled(tmp_path / "b", "cat"),))
-    assert listing.notes == (f"{path}: the column {column} says which images are held out",)
+    for part, expected in ((listing.train, train), (listing.held_out, held_out)):
+        assert part == (expected and tuple(Labelled(tmp_path / file, label) for file, label in expected.items()))
+    assert listing.notes == ((f"{path}{note}",) if note else ())
 
 
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_characters="\0,;|"), min_size=1)] * 2)))
