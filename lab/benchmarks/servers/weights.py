@@ -64,6 +64,7 @@ def _write_lean(bundle: Path) -> None:
 
 
 def _without(graph: onnx.GraphProto) -> onnx.GraphProto:
+    branch: onnx.GraphProto
     (branch,) = (a.g for node in graph.node for a in node.attribute if a.name == "else_branch")
     return branch
 
