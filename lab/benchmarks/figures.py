@@ -37,7 +37,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "measured over positive evidence": of(*PHOTOGRAPHS, map="positive evidence"),
     "measured over positive evidence on textiles": of("real-judge", "16 textiles", BEHIND, 2, map="positive evidence"),
-    "defects found by measuring": of("real-judge", "16 textiles", "one of the five, %", map="measured"),
     "measured over the last layer": of(*PHOTOGRAPHS, map="class token (last layer)"),
     "measured behind the first on shapes": of("real-judge", "40 shapes", BEHIND, 2, map="measured"),
     "defects found against nominal": of("real-defects", "evidence against", FOUND, 1),
