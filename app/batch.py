@@ -22,6 +22,7 @@ from app.backend import Backend
 from app.errors import InferenceFailed, InvalidParameter, ServiceError, UnfamiliarImage, UnsupportedType, UnusableImage
 from app.images.source import Source, file_of
 from app.images.upload import Upload
+from app.inference.digits import listed
 from app.inference.engine import MOST_LIKELY_CLASS, NO_DIRECTIONS, Asked, Outputs
 from app.inference.phrases import NO_TOWER, PROMPT, Among, prompted
 from app.inference.scoring import TOP_K, Prediction, Scoring
@@ -67,9 +68,10 @@ class BatchClassifier:
         prompt: str = PROMPT,
     ) -> None:
         """The `bundle` is by default that of VIT_BUNDLE, or the demo. `evidence` adds the evidence map of a label, by
-        its name or index, or with True of each image's top label. `measured` adds the measured map in the same way,
-        from so many `passes` of the model over each image. `vectors` (n, features) adds evidence for the inner product
-        of the embedding with each, such as the unit embedding of another image. `tokens` adds those of the patches, or
+        its name or index, or with True of each image's top label. `vectors` (n, features) adds evidence for the inner
+        product of the embedding with each, such as the unit embedding of another image. `measured` adds measured maps:
+        of a label in the same way as `evidence`, and of each of the `vectors`, from the same `passes` of the model over
+        each image. A model without labels has those of the vectors alone. `tokens` adds those of the patches, or
         all, after the final norm or after block `layer`, from 1. Predictions are among `labels`, a list or one text
         with commas between, where they are given: the text tower of the bundle reads them in the `prompt`.
 
@@ -97,7 +99,8 @@ class BatchClassifier:
                     raise ValueError(f"vectors have to be rows of {manifest.features} numbers")
             self._choice, self._measured = _choice("evidence", evidence), _choice("measured", measured, passes=passes)
             for choice in filter(None, (self._choice, self._measured)):
-                check_choice(choice, manifest)
+                if choice is self._choice or manifest.labels or not self._asked:
+                    check_choice(choice, manifest)
             if self._choice:
                 likely = [MOST_LIKELY_CLASS] * manifest.explains["classes"][0]
                 self._explained = Asked(classes_for(self._choice, manifest.labels, likely))
@@ -132,9 +135,12 @@ class BatchClassifier:
         - `familiarity`, if the bundle knows its images, as in an answer; None for an image that cannot be decoded
         - `error`: why an image cannot be used, as in an answer (type, title, status, detail); None otherwise
         - `evidence`, if it was asked for: label, index, grid (rows, columns), values (row by row) and receipt
-        - `vectors`, if they were given: of each the values (rows, columns) and a receipt, which adds up to the product
+        - `vectors`, if they were given: of each the values (rows, columns) and a receipt, which adds up to the product;
+          if measured maps were asked for, `measured` too, and its `spread`: of the product with the embedding at
+          length 1, which for a vector of length 1 is the cosine
         - `tokens`, if they were asked for: float32 (rows, columns, features) of the patches, or (tokens, features)
-        - `measured`, if it was asked for: the same with `spread`, the standard error of each value, for the receipt
+        - `measured`, if it was asked for and the model has labels: as `evidence`, with `spread`, the standard error of
+          each value, for the receipt
 
         Raises BatchFailed when the fault is none of an image's, OSError for a file that cannot be read, and TypeError
         for anything else.
@@ -195,7 +201,7 @@ class BatchClassifier:
             row["vectors"] = None
         if self._which:
             row["tokens"] = None
-        if self._measured:
+        if self._measured and self._manifest.labels:
             row["measured"] = None
         try:
             if image is None:
@@ -214,16 +220,26 @@ class BatchClassifier:
                 row |= self._answer(outputs, shown)
                 if self._measured:
                     async with self._measuring:
-                        top = int(outputs["logits"].argmax())
-                        row["measured"] = _row_of(await self._measurement.map(prepared.pixels, self._measured, top))
+                        await self._measure(row, prepared.pixels, self._measured, outputs)
                 return row
         except (UnsupportedType, UnusableImage, UnfamiliarImage, InferenceFailed) as error:
             return {**row, **error.members, "error": error.problem}
         except ServiceError as error:
             raise BatchFailed(error.detail) from None
 
+    async def _measure(
+        self, row: dict[str, Any], pixels: npt.NDArray[np.uint8], choice: Choice, outputs: Outputs
+    ) -> None:
+        labels = [int(outputs["logits"].argmax())] if self._manifest.labels else []
+        of_vectors = [vector[np.newaxis] for vector in self._vectors]
+        shown = await self._measurement.maps(pixels, choice, [*labels, *of_vectors])
+        if labels:
+            row["measured"] = _row_of(shown.pop(0))
+        for vector, of_vector in zip(row.get("vectors", ()), shown, strict=True):
+            vector |= {"measured": of_vector.values, "spread": of_vector.spread}
+
     def _answer(self, outputs: Outputs, of_vectors: list[AttentionMap]) -> dict[str, Any]:
-        answer: dict[str, Any] = {"embedding": outputs["embedding"].astype(np.float32).tolist()}
+        answer: dict[str, Any] = {"embedding": listed(outputs["embedding"])}
         best: list[Prediction] | None = None
         if self._among:
             logits = self._among.logits(outputs["embedding"])
@@ -260,10 +276,10 @@ def _row_of(shown: AttentionMap) -> dict[str, Any]:
         "label": shown.chosen.label,
         "index": shown.chosen.index,
         "grid": list(shown.values.shape),
-        "values": shown.values.ravel().tolist(),
+        "values": listed(shown.values.ravel()),
     }
     if shown.spread is not None:
-        row["spread"] = shown.spread.ravel().tolist()
+        row["spread"] = listed(shown.spread.ravel())
     if shown.receipt:
         row["receipt"] = shown.receipt.model_dump(exclude_none=True)
     return row

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from app import bundle
 from app.bundle import Precision
+from app.inference.digits import digits
 from app.inference.engine import Engine
-from app.inference.scoring import digits
 from export.agreement import BATCH, Both
 from export.images import Images
 from export.messages import warn

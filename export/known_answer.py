@@ -7,9 +7,9 @@ import numpy.typing as npt
 import torch
 
 from app.bundle import KnownAnswer, Precision, Tolerance
+from app.inference.digits import digits
 from app.inference.engine import DIRECTION, Engine, Outputs, Pixels
 from app.inference.known_answer import KnownImage, enlarged, known_directions, sums
-from app.inference.scoring import digits
 from export.graphs import MOST_LIKELY
 from export.parity import ROUNDINGS, TOLERANCES, ParityError, compare, largest_of
 from export.reference import normalised, reference

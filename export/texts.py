@@ -6,7 +6,7 @@ import numpy as np
 import onnx
 
 from app.bundle import TEXT_GRAPH, TEXT_WEIGHTS, TOKENISER, KnownText, TextFacts
-from app.inference.scoring import digits
+from app.inference.digits import digits
 from app.inference.text import TextTower
 from app.machine import allowed_cores
 from export.onnx_file import externalise

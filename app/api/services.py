@@ -118,7 +118,8 @@ class Services:
     ) -> AttentionMap:
         """The map that `Measurement` makes until the request's deadline. Raises what that raises."""
         deadline = RequestState.of(request.scope).deadline
-        return await self.measurement.map(image.pixels, choice, of, id=id, deadline=deadline)
+        (measured,) = await self.measurement.maps(image.pixels, choice, [of], id=id, deadline=deadline)
+        return measured
 
     async def occluded(
         self,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from app.bundle import COMBINED_GRAPH, ON_GPUS, WEIGHTS, Bundle
 from app.inference.engine import DeviceError, Engine, failures_as_device_errors
-from app.inference.known_answer import KnownImage, WrongAnswer
+from app.inference.known_answer import KnownImage
 from app.inference.model import Model
 from app.machine import allowed_cores, count_gpus, instructions
 from app.settings import Settings
@@ -42,17 +42,15 @@ def open_model(*, settings: Settings, bundle: Bundle) -> Model:
 
 def _open(settings: Settings, bundle: Bundle) -> Model:
     on_cpu = partial(_on_cpu, settings, bundle)
-    if settings.device != "cpu":
+    if settings.device == "auto" and not (NVIDIA_DRIVER.exists() or count_gpus()):  # WSL 2 has no such file
+        log.info("found no NVIDIA GPU, so the CPU is used")
+    elif settings.device != "cpu":
         try:
             return _on_cuda(settings, bundle)
         except DeviceError as error:
             if settings.device == "cuda":
                 raise
-            if NVIDIA_DRIVER.exists() or count_gpus() or isinstance(error, WrongAnswer):  # WSL 2 has no such file
-                log.warning("%s; the CPU is used instead", error)
-            else:
-                log.info("found no NVIDIA GPU, so the CPU is used")
-                log.debug("%s", error)
+            log.warning("%s; the CPU is used instead", error)
     if settings.engine != "onnxruntime":
         try:
             with failures_as_device_errors("OpenVINO cannot run this bundle"):
@@ -74,7 +72,7 @@ def _open(settings: Settings, bundle: Bundle) -> Model:
 
 
 def _on_cuda(settings: Settings, bundle: Bundle) -> Model:
-    log.info("opening the model on the GPU" if NVIDIA_DRIVER.exists() else "looking for a GPU")
+    log.info("opening the model on the GPU")
     from app.inference.cuda.engine import CudaEngine
 
     manifest = bundle.manifest

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, Field
 
 from app.bundle import Manifest
+from app.inference.digits import digits
 
 TOP_K = 5  # labels, unless a request says otherwise
 
@@ -71,11 +72,6 @@ def most_likely(
     # Only these are sorted, of perhaps thousands. They include ties with the last.
     largest = np.flatnonzero((logits >= kth) & among)
     return largest[np.argsort(-logits[largest], kind="stable")][:count]
-
-
-def digits(number: float) -> float:
-    """The number with seven digits: logits are float32 and have no more, so further ones would say nothing."""
-    return float(f"{number:.7g}")
 
 
 def scores(logits: Logits, kind: Kind, temperature: float = 1.0) -> Scores:

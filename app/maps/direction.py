@@ -42,8 +42,10 @@ def towards(like: npt.NDArray[np.floating], against: npt.NDArray[np.floating] | 
 
 
 def said(choice: Choice) -> str:
-    """The images with which the cosine is followed, in words."""
-    return f"{choice.like}" + ("" if choice.against in (None, NOTHING) else f" minus that with {choice.against}")
+    """What the cosine is with, in words."""
+    return (choice.like or "the vector") + (
+        "" if choice.against in (None, NOTHING) else f" minus that with {choice.against}"
+    )
 
 
 def similarity(maps: Maps, manifest: Manifest, choice: Choice, direction: Vectors) -> AttentionMap:

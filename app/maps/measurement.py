@@ -2,9 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -29,26 +28,34 @@ class Measurement:
     scoring: Scoring
     explainer: Explainer | None = None  # keeps the answers
 
-    async def map(
+    async def maps(
         self,
         pixels: npt.NDArray[np.uint8],
         choice: Choice,
-        of: int | Vectors,
+        of: Sequence[int | Vectors],
         *,
         id: str | None = None,
         deadline: float = math.inf,
-    ) -> AttentionMap:
-        """The measured map of an image (height, width, 3): of a label, by default the one given, or of a direction
-        (1, features), which is that of one embedding less that of another. Passes that are kept under `id` are not run
-        again, for whichever label or direction they were asked.
+    ) -> list[AttentionMap]:
+        """Measured maps of an image (height, width, 3) from the same passes, one `of` each label or direction. A label
+        in the choice takes the place of such an index. A direction (1, features) is one embedding less another. Passes
+        that are kept under `id` are not run again, for whichever label or direction they were asked.
 
         `deadline` is in seconds of time.monotonic. Raises InvalidParameter for a label that the model does not have
         and for `like` without a direction, StoreUnavailable, and what Occlusion raises.
         """
-        followed = self._of_direction(choice, of) if isinstance(of, np.ndarray) else self._of_label(choice, of)
+        followed = [
+            self._of_direction(choice, one) if isinstance(one, np.ndarray) else self._of_label(choice, one)
+            for one in of
+        ]
         masks = Masks.of(self.manifest.tokens.grid, choice.passes)
-        numbers = followed.read(await self._answers(followed.output, pixels, masks, id, deadline))
-        measured = await asyncio.to_thread(measure, numbers, masks)
+        answers = await self._answers({one.output for one in followed}, pixels, masks, id, deadline)
+        return [await asyncio.to_thread(self._fit, one, answers[one.output], masks, choice) for one in followed]
+
+    def _fit(
+        self, followed: "_Followed", answers: npt.NDArray[np.float32], masks: Masks, choice: Choice
+    ) -> AttentionMap:
+        measured = measure(followed.read(answers), masks)
         recipe = (
             f"by how much each patch raises the {followed.says}, fitted to {choice.passes} runs of the model in which "
             "parts of the image are covered with its mean colour or a blur"
@@ -87,20 +94,25 @@ class Measurement:
         )
 
     async def _answers(
-        self, output: str, pixels: npt.NDArray[np.uint8], masks: Masks, id: str | None, deadline: float
-    ) -> npt.NDArray[np.float32]:
-        """(passes, ...): an output of the lean graph for the image under each mask."""
-        known = np.zeros((0, *self.manifest.explains[output]), np.float32)
-        if self.explainer and id and (kept := await self.explainer.passes(id, output)) is not None:
-            known = kept
-        first, passes = len(known), len(masks.fills)
+        self, outputs: set[str], pixels: npt.NDArray[np.uint8], masks: Masks, id: str | None, deadline: float
+    ) -> dict[str, npt.NDArray[np.float32]]:
+        """(passes, ...) of each of some outputs of the lean graph, for the image under each mask."""
+        known = {output: np.zeros((0, *self.manifest.explains[output]), np.float32) for output in outputs}
+        if self.explainer and id:
+            kept = {output: await self.explainer.passes(id, output) for output in outputs}
+            known |= {output: answers for output, answers in kept.items() if answers is not None}
+        first, passes = min(map(len, known.values())), len(masks.fills)
         if first < passes:
             covered, fills = masks.covered[first:], masks.fills[first:]
-            more = await self.occlusion.run(pixels, covered, itemgetter(output), fills=fills, deadline=deadline)
-            known = np.concatenate([known, np.stack(more).astype(np.float32)])
-            if self.explainer and id:
-                await self.explainer.keep_passes(id, output, known)
-        return known[:passes]
+            more = await self.occlusion.run(
+                pixels, covered, lambda answer: {name: answer[name] for name in outputs}, fills=fills, deadline=deadline
+            )
+            for output in outputs:
+                under_masks = np.stack([one[output] for one in more]).astype(np.float32)
+                known[output] = np.concatenate([known[output][:first], under_masks])
+                if self.explainer and id:
+                    await self.explainer.keep_passes(id, output, known[output])
+        return {output: answers[:passes] for output, answers in known.items()}
 
 
 class _Followed(NamedTuple):

@@ -3,7 +3,7 @@
 import { byId, element, options } from "./element.js";
 import { labelField } from "./label_field.js";
 import { changesTo, isIdle } from "./maps.js";
-import { METHODS, isMethod, isOfLabel, isSigned, secondsOf } from "./methods.js";
+import { METHODS, isMethod, isOfLabel, isOffered, isSigned, secondsOf } from "./methods.js";
 
 const COLORMAPS = ["viridis", "inferno", "magma", "cividis", "turbo", "gray"];
 const HEAD_NAMES = ["mean", "max", "min"];
@@ -50,6 +50,7 @@ export function showControls(state, model, classes) {
     const signed = isSigned(method);
     const colours = [["", signed ? "diverging" : "viridis"], ...COLORMAPS.slice(signed ? 0 : 1).map((name) => [name, name])];
     explain(method);
+    for (const choice of elements.method) choice.parentElement.hidden = !isOffered(choice.value, values, classes.labels);
     offer(byId("layer"), [...METHODS[method].layers, ...Array(shape.layers).keys()].map((value) => step("layer", value)));
     offer(byId("head"), [...HEAD_NAMES, ...Array(shape.heads).keys()].map((value) => step("head", value)));
     offer(elements.colormap, options(colours));
@@ -72,9 +73,7 @@ export function showControls(state, model, classes) {
 function methodChoice(name, model) {
   const seconds = secondsOf(name, model);
   const said = seconds ? `, ${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : "";
-  const choice = step("method", name, `${METHODS[name].title}${said}`);
-  choice.classList.toggle("of-classes", isOfLabel(name));
-  return choice;
+  return step("method", name, `${METHODS[name].title}${said}`);
 }
 
 /** One of a row of choices. */

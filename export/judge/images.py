@@ -149,5 +149,6 @@ class _Judge:
         if choice is None:
             return seeded(image.pixels.tobytes()).random(manifest.tokens.grid, dtype=np.float32)
         if choice.method == "measured":
-            return (await measurement.map(image.pixels, choice, index)).values
+            (measured,) = await measurement.maps(image.pixels, choice, [index])
+            return measured.values
         return choose(explained, manifest, choice).values

@@ -95,6 +95,8 @@ def test_a_label_that_is_the_index_of_another_is_the_one_that_is_explained(looki
 def test_labels_that_are_typed_have_scores_and_evidence_in_the_next_image_too(looking, visit):
     template, texts = "a photo of {}", ["a red hat", "newt", "a dog on a mat"]
     turn(looking, "Map")  # this bundle has no labels of its own
+    evidence = looking.get_by_role("radio", name="Evidence", exact=True)
+    assert not evidence.is_visible()
     looking.fill("#phrases [name=labels]", ", ".join(texts))
     rows = looking.locator("#named li")
     rows.nth(2).wait_for()
@@ -108,6 +110,8 @@ def test_labels_that_are_typed_have_scores_and_evidence_in_the_next_image_too(lo
     assert shares == pytest.approx([100 * one["score"] for one in answer], abs=0.06)
     settle(looking)
     assert (asked(looking)["label"], asked(looking)["prompt"]) == (answer[0]["label"], template)
+    assert evidence.is_checked()
+    assert evidence.is_visible()
     second = answer[1]["label"]
     rows.nth(1).locator("button").click()
     looking.locator("#saying", has_text=f"Red patches speak for “{second}”").wait_for()

@@ -11,6 +11,7 @@ from PIL import Image
 from app.batch import BatchClassifier, BatchFailed
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
+from app.inference.digits import listed
 from app.settings import DEMO_BUNDLE
 from tests.support.pictures import jpeg
 
@@ -43,13 +44,29 @@ def test_rows_have_the_numbers_of_the_service_bit_for_bit(client, classify):
         tokens = client.post("/embed?tokens=patches", content=image)
         assert np.array_equal(row["tokens"][np.newaxis], np.load(BytesIO(tokens.content)))
         shown = client.post(f"{result['attention']}/evidence", json=VECTORS.tolist()).json()["results"]
-        assert [{**one, "values": one["values"].ravel().tolist()} for one in row["vectors"]] == shown
+        vectors = [{name: one[name] for name in ("values", "receipt")} for one in row["vectors"]]
+        assert [{**one, "values": listed(one["values"].ravel())} for one in vectors] == shown
         assert row["error"] is None
     problem = client.post("/classify", content=BROKEN).json()
     assert bad == {
         **dict.fromkeys(("predictions", "embedding", "familiarity", "evidence", "measured", "vectors", "tokens")),
         "error": {name: problem[name] for name in ("type", "title", "status", "detail")},
     }
+
+
+def test_images_are_compared_by_measured_maps_without_a_head(headless_bundle, serve):
+    one, other = jpeg(1), jpeg(2)
+    with serve(bundle=headless_bundle) as client:
+        files = [("image", one), ("like", other)]
+        drawn = client.post("/attention?method=measured&passes=16&against=nothing&format=json", files=files).json()
+        (embedded,) = client.post("/embed", content=other).json()["results"]
+    unit = np.array([embedded["embedding"]]) / np.linalg.norm(embedded["embedding"])
+    with BatchClassifier(headless_bundle, measured=True, passes=16, vectors=unit) as classify:
+        (row,) = classify([one])
+    assert "measured" not in row
+    (shown,) = row["vectors"]
+    np.testing.assert_allclose(shown["measured"].ravel(), drawn["values"], rtol=1e-3, atol=1e-6)
+    np.testing.assert_allclose(shown["spread"].ravel(), drawn["spread"], rtol=1e-3, atol=1e-6)
 
 
 def test_a_missing_image_is_a_row(classify):

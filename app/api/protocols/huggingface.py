@@ -21,8 +21,9 @@ from app.api.routes.probes import readyz
 from app.api.services import services_of
 from app.errors import ServiceError
 from app.http.problems import problems
+from app.inference.digits import digits
 from app.inference.phrases import PROMPT
-from app.inference.scoring import TOP_K, Logits, Scoring, digits
+from app.inference.scoring import TOP_K, Logits, Scoring
 
 
 class PipelineParameters(BaseModel):

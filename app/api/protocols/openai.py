@@ -22,6 +22,7 @@ from app.errors import MalformedRequest
 from app.http.problems import problems
 from app.images.json_body import image_in_base64
 from app.images.upload import Upload
+from app.inference.digits import listed
 
 FORM = 'The body must be JSON such as {"input": "a red hat"} or {"input": [{"image": "data:image/jpeg;base64,..."}]}.'
 
@@ -101,7 +102,7 @@ async def embeddings(request: Request) -> EmbeddingList:
         raise refusal(images, outcomes)
     of_images = iter(usable)
     vectors = [next(of_texts if isinstance(item, str) else of_images).astype("<f4") for item in items]
-    encoded = [base64.b64encode(v.data).decode() if asked.encoding_format == "base64" else v.tolist() for v in vectors]
+    encoded = [base64.b64encode(v.data).decode() if asked.encoding_format == "base64" else listed(v) for v in vectors]
     data = [Embedding(index=place, embedding=one) for place, one in enumerate(encoded)]
     return EmbeddingList(data=data, model=services.bundle.manifest.name)
 

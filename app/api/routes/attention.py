@@ -26,6 +26,7 @@ from app.errors import InvalidParameter, ServiceError
 from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.images.upload import Upload
+from app.inference.digits import listed
 from app.inference.engine import MOST_LIKELY_CLASS, NOTHING_ASKED, Asked
 from app.inference.scoring import TOP_K, Prediction
 from app.maps.attention_map import AttentionMap, Chosen, Comparison, Receipt
@@ -210,8 +211,8 @@ def _renderer(
             **about,
             **shown.chosen.model_dump(),
             grid=(rows, columns),
-            values=values.ravel().tolist(),
-            spread=None if shown.spread is None else shown.spread.ravel().tolist(),
+            values=listed(values.ravel()),
+            spread=None if shown.spread is None else listed(shown.spread.ravel()),
             min=float(values.min()),
             max=float(values.max()),
             scale=scale,

@@ -31,6 +31,7 @@ from app.bundle import Manifest
 from app.classifier import Processed
 from app.errors import MalformedRequest
 from app.http.problems import problems
+from app.inference.digits import listed
 from app.inference.tokens import Which, array_for
 from app.inference.unit import unit
 
@@ -128,7 +129,7 @@ async def embed(request: Request) -> Any:
     def result(image: Processed, info: ImageInfo) -> Embedded:
         return Embedded(
             id=image.id,
-            embedding=embedding_of(image, normalize=parameters.normalize).tolist(),
+            embedding=listed(embedding_of(image, normalize=parameters.normalize)),
             familiarity=image.familiarity,
             attention=services.attention_path(image.id),
             image=info,
@@ -141,7 +142,7 @@ async def _of_texts(parameters: EmbedParameters, services: Services, request: Re
     vectors = await embedded(parameters.text or (), services, request)
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         return Response(npy(as_dtype(vectors, parameters.dtype)), media_type=MEDIA_TYPES["npy"])
-    pairs = zip(parameters.text or (), vectors.tolist(), strict=True)
+    pairs = zip(parameters.text or (), listed(vectors), strict=True)
     return EmbedResponse(
         model=services.model_name, results=[EmbeddedText(text=text, embedding=vector) for text, vector in pairs]
     )

@@ -19,6 +19,7 @@ from app.api.services import services_of
 from app.errors import MalformedRequest
 from app.http.problems import problems
 from app.images.upload import Upload
+from app.inference.digits import listed
 from app.maps.attention_map import Receipt
 from app.maps.choice import Choice
 from app.maps.direction import Vectors, asked_for, check_directions, products
@@ -86,7 +87,7 @@ async def evidence(
     if preferred_format(request.headers.getlist("accept"), among=("json", "npy")) == "npy":
         return Response(npy(np.stack([one.values for one in shown])), media_type=MEDIA_TYPES["npy"])
     results = [
-        OfVector(values=one.values.ravel().tolist(), receipt=one.receipt) for one in shown if one.receipt is not None
+        OfVector(values=listed(one.values.ravel()), receipt=one.receipt) for one in shown if one.receipt is not None
     ]
     return EvidenceResponse(id=id, model=services.model_name, grid=manifest.tokens.grid, results=results)
 

@@ -18,7 +18,8 @@ from app.api.services import Services, services_of
 from app.errors import InvalidParameter, NoClasses
 from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
-from app.inference.scoring import TOP_K, Prediction, digits
+from app.inference.digits import digits
+from app.inference.scoring import TOP_K, Prediction
 from app.maps.attention_map import AttentionMap, Chosen
 from app.maps.choice import Choice, check_choice, choose
 from app.maps.faithfulness import Faithfulness, FaithfulnessCurve, beside_random_sets, chance, share_as_large, top

@@ -61,8 +61,8 @@ def test_the_cpu_is_opened_before_the_checksums_are_computed(monkeypatch):
     [
         (True, 0, DeviceError("no driver"), ("WARNING", "no driver; the CPU is used instead")),
         (False, 1, DeviceError("no libraries"), ("WARNING", "no libraries; the CPU is used instead")),  # as in WSL 2
+        (True, 1, WrongAnswer("wrong numbers"), ("WARNING", "wrong numbers; the CPU is used instead")),
         (False, 0, DeviceError("no driver"), ("INFO", "found no NVIDIA GPU, so the CPU is used")),
-        (False, 0, WrongAnswer("wrong numbers"), ("WARNING", "wrong numbers; the CPU is used instead")),
     ],
 )
 def test_a_gpu_that_is_not_used_is_a_warning_unless_it_was_asked_for_and_none_is_no_fault(
@@ -76,6 +76,7 @@ def test_a_gpu_that_is_not_used_is_a_warning_unless_it_was_asked_for_and_none_is
     said = [(record.levelname, record.message) for record in caplog.records]
     assert [each for each in said if each == line or each[0] == "WARNING"] == [line]
     assert said[-1] == ("INFO", "the model runs on CPUExecutionProvider, in fp32")
+    assert no_cuda.called == (line[0] == "WARNING")
     with pytest.raises(type(fault), match=str(fault)):
         opened("cuda")
 
@@ -127,7 +128,10 @@ def test_an_onnx_runtime_that_does_not_work_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize(("max_batch", "on_gpu", "on_cpu"), [(0, 64, 8), (3, 3, 3)])
-def test_a_gpu_is_opened_as_the_settings_say_and_has_more_images_at_once(no_cuda, max_batch, on_gpu, on_cpu):
+def test_a_gpu_is_opened_as_the_settings_say_and_has_more_images_at_once(
+    no_cuda, monkeypatch, max_batch, on_gpu, on_cpu
+):
+    monkeypatch.setattr(device, "count_gpus", lambda: 1)
     model = opened("auto", max_batch=max_batch, model_threads=9, gpu_memory_bytes=2**30)
     assert model.best_batch("classify") == on_cpu
     options = no_cuda.call_args.kwargs

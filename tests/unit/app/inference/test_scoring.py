@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.inference.scoring import Scoring, digits, scores
+from app.inference.scoring import Scoring, scores
 
 logits = st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=20).map(np.array)
 
@@ -71,9 +71,3 @@ def test_predictions_of_classes_are_those_of_the_ranking(z):
     assert scoring(len(z)).predictions(scores(z, "softmax"), [p.index for p in ranked]) == ranked
     # A model without a head predicts nothing.
     assert scoring(0).rank(np.zeros(0, np.float32), top_k=5) == []
-
-
-@given(st.floats(2.0**-99, 2.0**20, width=32))
-def test_a_score_is_written_in_seven_digits_and_changes_by_less_than_a_millionth(score):
-    assert digits(score) == pytest.approx(score, rel=1e-6, abs=0)
-    assert len(repr(digits(score)).split("e")[0].replace(".", "").strip("0")) <= 7

@@ -26,7 +26,8 @@ async def test_the_patch_that_makes_the_cosine_is_found_in_its_size(sign):
         occlusion=OfOnePatch(), manifest=MANIFEST, scoring=Scoring(labels=(), kind="softmax", temperature=1.0)
     )
     choice = Choice(method="measured", passes=256, like="another", against="a third")
-    shown = await measurement.map(np.zeros((8, 10, 3), np.uint8), choice, sign * np.array([[0, 1]], np.float32))
+    direction = sign * np.array([[0, 1]], np.float32)
+    (shown,) = await measurement.maps(np.zeros((8, 10, 3), np.uint8), choice, [direction])
     values = sign * shown.values.ravel()
     assert values.argmax() == LIT
     assert values[LIT] == pytest.approx(0.8, abs=0.1)
