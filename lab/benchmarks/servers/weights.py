@@ -53,7 +53,7 @@ def write_weights(folder: Path) -> None:
 def _write_lean(bundle: Path) -> None:
     """For other servers, the graph that gives labels alone, from the one that has both."""
     combined = onnx.load(bundle / COMBINED_GRAPH, load_external_data=False)
-    (branch,) = (a.g for node in combined.graph.node for a in node.attribute if a.name == "else_branch")
+    branch = _without(_without(combined.graph))  # neither maps nor tokens
     outputs = [onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, ["images", "classes"])]
     combined.graph.node.clear()
     combined.graph.node.extend(branch.node)
@@ -61,6 +61,11 @@ def _write_lean(bundle: Path) -> None:
     combined.graph.output.extend(outputs)
     del combined.graph.input[1:]
     onnx.save(part(combined, ["logits"]), bundle / CLASSIFY_GRAPH)
+
+
+def _without(graph: onnx.GraphProto) -> onnx.GraphProto:
+    (branch,) = (a.g for node in graph.node for a in node.attribute if a.name == "else_branch")
+    return branch
 
 
 def _write_transformers(folder: Path) -> None:
@@ -106,7 +111,8 @@ def _write_plain_bundle(bundle: Path, checkpoint: Checkpoint, out: Path) -> None
     onnx.save(labels, out / CLASSIFY_GRAPH)
     explain, tokens = (onnx.load(out / name, load_external_data=False) for name in (EXPLAIN_GRAPH, TOKENS_GRAPH))
     explain, tokens = (  # initialisers of one name are the same
-        compose.add_prefix(graph, "explaining_", rename_inputs=False) for graph in (explain, tokens)
+        compose.add_prefix(graph, "explaining_", rename_inputs=False, rename_value_infos=False)
+        for graph in (explain, tokens)
     )
     onnx.save(combine(labels, explain, tokens), out / COMBINED_GRAPH)
     manifest = json.loads((out / MANIFEST).read_text())
