@@ -115,7 +115,7 @@ def test_the_front_page_names_every_setting_and_has_defaults_of_some():
 
 
 def test_the_api_page_names_every_path_parameter_and_field(client):
-    """But for what is inside of the manifest and of `judged`: the page leads to the code that defines and explains it."""
+    """But for what is inside of the manifest and of `judged`: the page leads to the code that explains it."""
     described, page = client.get("/openapi.json").json(), Path("docs/api.md").read_text()
     calls = [call for methods in described["paths"].values() for call in methods.values()]
     schemas = described["components"]["schemas"]
