@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from lab.benchmarks.leaders import AMX
+from lab.benchmarks.leaders import AMX, RATE, VNNI, is_ours
 from lab.benchmarks.record import number, read_record, record_paths, rows_of
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
@@ -33,6 +33,8 @@ def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Ca
 
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
+    "images/s in int8 with VNNI": of(VNNI, "vit-serve", RATE, graph="vit-serve, int8"),
+    "images/s of others with VNNI": lambda: f"{max(number(r[RATE]) for r in rows_of(VNNI) if not is_ours(r)):.0f}",
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "measured over positive evidence": of(*PHOTOGRAPHS, map="positive evidence"),
