@@ -112,7 +112,7 @@ rolling: $(VENV)/.dev  ## restart and kill replicas behind nginx and HAProxy, an
 	$(BIN)/python -m lab.load.rolling
 	$(BIN)/python -m lab.load.replacing
 
-parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites lab/parity/parity.json and docs/checkpoints.md
+parity: $(PARITY)/.peers  ## [PEERS="timm ..."]: compare every network with its own library; rewrites lab/parity/parity.json and tables of lab/parity/README.md
 	$(PARITY)/bin/python -m lab.parity $(PEERS)
 
 study: $(VENV)/.dev  ## [EXPERIMENTS="transfer growth ..."]: the paper in miniature (about half an hour on two cores); rewrites lab/study/README.md

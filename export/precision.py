@@ -2,8 +2,8 @@
 
 Everything outside the blocks stays float32: the patch projection, whose weights are small once 1/255 is folded into
 them, and the layers from the last norm to the logits. Norms, softmax and evidence are computed in float32 in every
-precision; on a GPU, products of float32 are computed in TF32 beside blocks in half precision. Figures, and alternatives
-that were tried: docs/precision.md.
+precision; on a GPU, products of float32 are computed in TF32 beside blocks in half precision. Figures:
+docs/precision.md.
 """
 
 import copy

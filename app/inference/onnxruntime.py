@@ -37,7 +37,7 @@ def session(graph: Path, threads: int) -> ort.InferenceSession:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3  # it warns of its own rewriting of the branch
-    options.enable_mem_pattern = False  # it would keep a block of memory for every batch size; docs/engine.md
+    options.enable_mem_pattern = False  # it would keep a block of memory for every batch size
     # Spinning threads would take the cores that decode the next images.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return ort.InferenceSession(str(graph), options, providers=[OnnxEngine.provider])

@@ -1,4 +1,5 @@
-"""Runs a bundle with OpenVINO, which has the fastest kernels for CPUs. How it was chosen and set: docs/engine.md."""
+"""Runs a bundle with OpenVINO, which has the fastest kernels for CPUs. How it was chosen:
+lab/benchmarks/README.md, "Engines"."""
 
 import sys
 from pathlib import Path

@@ -49,7 +49,6 @@ FIGURES: dict[str, Callable[[], str]] = {
     "a probe in int8": of("real-precision", "int8, ranges from photographs", PROBE, 1),
     "a probe in fp32": of("real-precision", "fp32", PROBE, 1),
     "neighbours in int8": of("real-precision", "int8, ranges from photographs", NEIGHBOURS, 1),
-    "neighbours of drawn ranges": of("real-precision", "int8, ranges from drawn images", NEIGHBOURS, 1),
     "textiles at 224": of("real-textiles", "224 of 256", "right, %", 1),
     "textiles at 336": of("real-textiles", "336 of 384", "right, %", 1),
     "textiles that are squashed": of("real-textiles", "224, nothing", "right, %", 1),

@@ -1,4 +1,4 @@
-"""The record in two pages: counts, the largest differences, and the exceptions by name."""
+"""The record in a page: counts, the largest differences, and the exceptions by name."""
 
 import re
 from collections.abc import Hashable, Iterable, Mapping
@@ -9,8 +9,7 @@ from lab.benchmarks.rounds import table
 from lab.parity.comparison import Pipeline
 from lab.parity.record import PIPELINES, Section
 
-NETWORKS, DETAILS = Path("docs/checkpoints.md"), Path("lab/parity/README.md")
-PAGES = {"parity": NETWORKS, "refused": DETAILS, "pipelines": DETAILS}
+PAGE = Path("lab/parity/README.md")
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
 
@@ -89,7 +88,8 @@ def shown(error: float) -> str:
 
 def write(sections: Mapping[str, Section]) -> None:
     """Put each block between the comments that name it."""
+    page = PAGE.read_text()
     for name, text in blocks(sections).items():
         pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
-        page = PAGES[name]
-        page.write_text(pattern.sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page.read_text()))
+        page = pattern.sub(lambda match, text=text: f"{match[1]}{text}\n{match[2]}", page)
+    PAGE.write_text(page)
