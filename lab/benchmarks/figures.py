@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from lab.benchmarks.leaders import AMX
+from lab.benchmarks.leaders import AMX, RATE, VNNI, is_ours
 from lab.benchmarks.record import number, read_record, record_paths, rows_of
 
 MARK = re.compile(r"(\d[\d.,]*(?: to \d[\d.,]*)?)<!-- (.+?) -->")
@@ -33,11 +33,12 @@ def of(record: str, row: str, column: str, digits: int = 0, **others: str) -> Ca
 
 FIGURES: dict[str, Callable[[], str]] = {
     "MiB of ViT-B/16": of("memory", "ViT-B/16, fp32", READY),
+    "images/s in int8 with VNNI": of(VNNI, "vit-serve", RATE, graph="vit-serve, int8"),
+    "images/s of others with VNNI": lambda: f"{max(number(r[RATE]) for r in rows_of(VNNI) if not is_ours(r)):.0f}",
     REQUESTS: lambda: str(read_record(record_paths()[AMX]).head[REQUESTS]),
     "mass of rollout": of("maps", ROLLOUT, MASS, 1),
     "measured over positive evidence": of(*PHOTOGRAPHS, map="positive evidence"),
     "measured over positive evidence on textiles": of("real-judge", "16 textiles", BEHIND, 2, map="positive evidence"),
-    "defects found by measuring": of("real-judge", "16 textiles", "one of the five, %", map="measured"),
     "measured over the last layer": of(*PHOTOGRAPHS, map="class token (last layer)"),
     "measured behind the first on shapes": of("real-judge", "40 shapes", BEHIND, 2, map="measured"),
     "defects found against nominal": of("real-defects", "evidence against", FOUND, 1),

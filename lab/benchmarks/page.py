@@ -24,6 +24,7 @@ MEMORY = (
     "bundle", "bundle on disk, MiB", "second start, s", "resident when ready, MiB", "after 30 requests, MiB",
     "a second replica adds, MiB",
 )  # fmt: skip
+JUDGED = ("map", "insertion less deletion", "behind the first", "hottest patch on the object, %", "one of the five, %")
 BLOCK = re.compile(r"(<!-- ([\w -]+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
 
 
@@ -42,9 +43,9 @@ def measured(record: Record) -> str:
 
 
 def judged(images: str) -> Rows:
-    """What `export judge` says of one set of images. The two areas of each fill are in the record alone."""
+    """What `export judge` says of one set of images. Other columns are in the record alone."""
     rows = [row for row in rows_of("real-judge") if str(row["images"]).endswith(images)]
-    return [{name: row[name] for name in row if name != "images" and "/" not in name} for row in rows]
+    return [{name: row[name] for name in JUDGED} for row in rows]
 
 
 def what_to_expect() -> Rows:

@@ -116,7 +116,7 @@ def _of_suspects(dataset: Dataset, judged: Judged, doubted: Sequence[Suspect]) -
     """Images are named only where most of their labels may be wrong.
 
     A model that contradicts the share e of right labels contradicts about e²/2 clearly: 0.1, 1.4 and 5.1 % where e is
-    5, 18 and 31 % (docs/learning.md). Of twice as many, half may be wrong.
+    5, 18 and 31 %. Of twice as many, half may be wrong.
     """
     clear = [suspect.file for suspect in doubted if suspect.doubt >= CLEAR]
     if not clear:
