@@ -32,6 +32,7 @@ async function ask(sentence) {
   form.hidden = false;
   byId("key-said").textContent = sentence;
   field.focus();
+  field.select(); // of a key that was refused, so that it can be mended
   const key = await new Promise((resolve) => {
     form.onsubmit = (event) => {
       event.preventDefault();
@@ -43,7 +44,6 @@ async function ask(sentence) {
   entered = key;
   kept((store) => store.setItem(KEY, key));
   form.hidden = true;
-  form.reset();
   asking = undefined;
 }
 
