@@ -47,21 +47,28 @@ EXIT_FAILED = 70  # EX_SOFTWARE of sysexits.h
 EXIT_OVERDUE = 75  # EX_TEMPFAIL
 
 
-def load(flags: Sequence[str] = ()) -> "tuple[FastAPI, Settings, list[socket.socket]]":
-    """The service that the flags and the VIT_* variables ask for, with its model warm, and the sockets to serve it at.
-
-    Exits with 2 or 3 if that is not possible, and with 0 after --help and --version.
+def settings_of(flags: Sequence[str]) -> Settings:
+    """What the flags and the VIT_* variables say. Exits with 2 if that is nothing, and with 0 after --help and
+    --version.
     """
     if "--version" in flags:
         print(f"vit-serve {VERSION}")  # noqa: T201
         sys.exit()
     try:
-        settings = CliApp.run(Settings, cli_args=list(flags))
+        return CliApp.run(Settings, cli_args=list(flags))
     except ValidationError as error:
         for e in error.errors():
             field = f"{variable(str(e['loc'][0]))}: " if e["loc"] else ""
-            print(f"cannot start: {field}{e['msg'].removeprefix('Value error, ')}", file=sys.stderr)  # noqa: T201
+            sys.stderr.write(f"cannot start: {field}{e['msg'].removeprefix('Value error, ')}\n")
         sys.exit(2)
+
+
+def load(flags: Sequence[str] = ()) -> "tuple[FastAPI, Settings, list[socket.socket]]":
+    """The service that the flags and the VIT_* variables ask for, with its model warm, and the sockets to serve it at.
+
+    Exits with 2 or 3 if that is not possible, and with 0 after --help and --version.
+    """
+    settings = settings_of(flags)
     configure(settings.log_format, settings.log_level)
     for sentence in unknown_variables(os.environ):
         log.warning(sentence)
@@ -147,7 +154,7 @@ def _listen(sockets: list[socket.socket], backlog: int) -> None:
 
 
 def _cannot_start(error: Exception) -> NoReturn:
-    print(f"cannot start: {error}", file=sys.stderr)  # noqa: T201
+    sys.stderr.write(f"cannot start: {error}\n")  # at once: the log has a thread of its own
     sys.exit(EXIT_CANNOT_START)
 
 

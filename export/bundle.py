@@ -36,7 +36,7 @@ from app.inference.onnxruntime import OnnxEngine
 from app.inference.openvino import OpenVinoEngine
 from app.machine import allowed_cores
 from export.agreement import Answers, agreement, answers, chance, of_both
-from export.calibration import Uncalibrated, calibration, is_far
+from export.calibration import Uncalibrated, calibration, check_enough, is_far
 from export.combine import combine
 from export.embeddings import likeness
 from export.familiarity import brought, described, held_out, mean_embedding, of_folder
@@ -113,6 +113,7 @@ def _check_calibration(checkpoint: Checkpoint, images: Images | None) -> None:
         raise ValueError("--calibrate fits one temperature to softmax, and the scores of this model are sigmoid")
     if not checkpoint.labels:
         raise ValueError("the model has no head, so it has no scores to calibrate")
+    check_enough(len(images.labels))
 
 
 def _fill(

@@ -28,10 +28,7 @@ def calibration(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64],
     labels are probably wrong, if they are; then the temperature must not be FAR from 1.
     Raises Uncalibrated.
     """
-    if len(labels) < FEWEST:
-        raise Uncalibrated(
-            f"a temperature needs {FEWEST} labelled images that can be judged, and there are {len(labels)}"
-        )
+    check_enough(len(labels))
     of_all = temperature(logits, labels)
     if doubt and is_far(of_all):
         raise Uncalibrated(f"{doubt}. A temperature of {of_all:.3g} would hide it")
@@ -45,6 +42,12 @@ def calibration(logits: npt.NDArray[np.floating], labels: npt.NDArray[np.int64],
         error_before=calibration_error(logits, labels),
         error_after=calibration_error(after, labels),
     )
+
+
+def check_enough(images: int) -> None:
+    """Raises Uncalibrated."""
+    if images < FEWEST:
+        raise Uncalibrated(f"a temperature needs {FEWEST} labelled images that can be judged, and there are {images}")
 
 
 def is_far(temperature: float) -> bool:

@@ -24,7 +24,7 @@ class Parity(Measurement):
     evidence: float | None = None  # relative to the largest part of a logit
     distance: float  # patches
     lens: float | None = None  # absolute
-    tokens: float | None = None  # relative to the largest number of an array; None in bundles of before
+    tokens: float | None = None  # relative to the largest number of an array, or in lower precision of all to all
     receipt: float | None = None  # a logit minus the sum of its parts, relative to the largest part
 
 

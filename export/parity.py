@@ -33,7 +33,9 @@ TOLERANCES = {  # of logits, parts of logits, embeddings, tokens and `unlike` re
     "tokens": 1e-4,
     "receipt": 1e-3,
 }
-LOWER = {"int8": 0.5, "bf16": 0.2, "fp16": 0.05}  # of LOOSE; in lower precision nothing else is bounded
+# Of LOOSE; in lower precision nothing else is bounded. Some tokens of DINOv2 have numbers far above all others (Darcet
+# et al. 2023, arXiv 2309.16588), which int8 moves by half of the largest: all numbers of tokens count together there.
+LOWER = {"int8": 0.5, "bf16": 0.2, "fp16": 0.05}
 LOOSE = ("logits", "embedding", "evidence", "receipt", "tokens")
 ROUNDINGS = 4.0  # times PyTorch's own error in float32
 ROW_SUM_TOLERANCE = 1e-5
@@ -104,6 +106,10 @@ def compare(
     allowed["distance"] *= max(1.0, float(expected["distance"].max()) / 10)
     with_tokens = engine.run("tokens", batch)
     found = max_differences(expected, with_tokens | explained, directions)
+    if precision != "fp32" and "tokens" in found:
+        found["tokens"] = largest_of(
+            *(_in_all(expected[name], with_tokens[name]) for name in with_tokens if is_array(name))
+        )
     for answers in (engine.run("classify", batch), with_tokens):
         for name in engine.layout["classify"]:
             found[name] = largest_of(found[name], _relative(expected[name], answers[name]))
@@ -151,6 +157,10 @@ def largest_of(*differences: float) -> float:
 
 def _relative(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def _in_all(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
 def unexplained(outputs: Outputs, directions: npt.NDArray[np.floating] | None = None) -> npt.NDArray[np.float64]:

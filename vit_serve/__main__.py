@@ -27,8 +27,10 @@ def main() -> None:
         from app.__main__ import main as serve
 
         if arguments and not arguments[0].startswith("-"):
+            from app.server import settings_of
             from vit_serve.exported import bundle_of
 
+            settings_of(arguments[1:])  # before an export, which takes minutes
             arguments = ["--bundle", str(bundle_of(arguments[0])), *arguments[1:]]
         serve(arguments)
     elif command in OF_EXPORT:

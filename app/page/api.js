@@ -8,7 +8,8 @@ import { readNpy } from "./npy.js";
 /** The path that every address of the service begins with: `/`, or `/vit/` where it stands under that. */
 export const ROOT = new URL("../", import.meta.url).pathname;
 
-const UNREACHED = "The server cannot be reached. Check the connection and try again.";
+const UNREACHED = "The server cannot be reached.";
+const UNREACHED_S = 2; // until it is asked again
 const UNREADABLE = "This file cannot be read: it is a folder, or was moved, changed or deleted. Add it again.";
 const OTHER_MODEL = "The server answered with another model than before. Try again, or load this page again.";
 const KEPT_MS = 40_000; // Safari reads what a link leads to long after the click
@@ -77,7 +78,7 @@ async function whole(promised) {
     return await promised;
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Problem(UNREACHED);
+    throw new Problem(UNREACHED, { retryAfter: UNREACHED_S });
   }
 }
 

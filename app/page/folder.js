@@ -47,6 +47,8 @@ export function showFolder(state, classes, least) {
     document.body.classList.toggle("several", all.length > 1);
     byId("tab-all").textContent = `All ${all.length}`;
     if (values.tab !== "all") return;
+    if (!all.length) return state.replace({ tab: "answer" }); // of a link: the images were those of another tab
+    const coming = document.querySelectorAll("#queue :is(.waiting, .working)").length;
     offer(all);
     const wanted = ["method", "layer", "head", ...STYLE].map((name) => values[name]).join() + maps.checked;
     if (wanted !== style) {
@@ -56,7 +58,7 @@ export function showFolder(state, classes, least) {
     style = wanted;
     const chosen = shown();
     byId("grid").replaceChildren(...chosen.map(cellOf));
-    byId("counted").textContent = chosen.length < all.length ? `${chosen.length} of ${all.length} images` : `${all.length} images`;
+    byId("counted").textContent = [...new Set([chosen.length, all.length + coming])].join(" of ") + " images";
   }
 
   /** The labels of the images, the most frequent first. */
@@ -65,6 +67,7 @@ export function showFolder(state, classes, least) {
     const frequent = [...groups].sort((one, other) => other[1].length - one[1].length);
     const labels = frequent.map(([index, { length }]) => [index, `${classes.name(index)} (${length})`]);
     const before = only.value;
+    sort.querySelector("[value=familiarity]").hidden = all.every(({ result }) => result.familiarity === undefined);
     only.replaceChildren(...options([["", "all labels"], ...labels]));
     only.value = before;
   }

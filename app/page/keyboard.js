@@ -4,7 +4,7 @@
 import { layerOf } from "./controls.js";
 import { byId } from "./element.js";
 import { changesTo } from "./maps.js";
-import { METHODS, isOfLabel, takes } from "./methods.js";
+import { METHODS, isOffered, takes } from "./methods.js";
 
 const STEPS = { ArrowUp: ["layer", -1], ArrowDown: ["layer", 1], ArrowLeft: ["head", -1], ArrowRight: ["head", 1] };
 const TEXT = "textarea, input:not([type=radio], [type=range], [type=checkbox], [type=file])";
@@ -13,7 +13,6 @@ const KEEPS_KEYS = "select, [type=radio], [type=range]";
 /** `next(step)` chooses the image so many after the chosen one. */
 export function listenToKeys(state, { layers, heads, labels }, next) {
   const count = { layer: layers, head: heads };
-  const methods = Object.keys(METHODS).filter((method) => labels.length || !isOfLabel(method));
   let tabbed = false; // to where the focus is
   addEventListener("pointerdown", () => (tabbed = false), true);
 
@@ -32,7 +31,7 @@ export function listenToKeys(state, { layers, heads, labels }, next) {
     if (event.key === "Escape" && event.target.matches("dfn")) event.target.blur();
     if (event.key === "?") byId("help").togglePopover();
     if (!values.id) return;
-    const method = methods[event.key - 1];
+    const method = Object.keys(METHODS).filter((name) => isOffered(name, values, labels))[event.key - 1];
     if (method) state.set(changesTo(method, values));
     if (method && event.target.matches("[type=radio]")) event.target.blur(); // its ring would stay at the last method
     if (event.key === "j" || event.key === "k") next(event.key === "j" ? 1 : -1);

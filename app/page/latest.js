@@ -3,18 +3,18 @@
 
 export const DEBOUNCE_MS = 60; // a key that is held changes many times a second; only the last value is loaded
 
-const TRIES = 6; // of a request to a server that is full and says when to come again
+const TRIES = 6; // of a request to a server that is full or away
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What `load()` gives. While the server is full it is loaded again, and `busy` is called with a sentence. */
+/** What `load()` gives. While the server is full or away it is loaded again, and `busy` is called with a sentence. */
 export async function patient(load, busy = () => {}) {
   for (let tries = 1; ; tries++) {
     try {
       return await load();
     } catch (error) {
       if (!error.retryAfter || tries === TRIES) throw error;
-      busy(`The server is busy. It is asked again in ${error.retryAfter} s.`);
+      busy(`${error.status ? "The server is busy." : error.message} It is asked again in ${error.retryAfter} s.`);
       await pause(1000 * error.retryAfter);
     }
   }

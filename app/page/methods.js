@@ -46,7 +46,7 @@ export const isMethod = (name) => Object.hasOwn(METHODS, name);
 export const takes = (method, name) => METHODS[method].takes.includes(name);
 export const isOfLabel = (method) => takes(method, "label");
 /** Whether there is a label of the model for a method, or one that was typed, which stands in a `prompt`. */
-export const isOffered = (method, { prompt }, labels) => !isOfLabel(method) || labels.length > 0 || (prompt !== "" && !METHODS[method].passes);
+export const isOffered = (method, { prompt }, labels) => !isOfLabel(method) || (prompt ? !METHODS[method].passes : labels.length > 0);
 export const isSigned = (method) => METHODS[method].signed === true;
 
 /** Seconds that the passes of a map take by itself on the machine of `model`, the answer of GET /model. */

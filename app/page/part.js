@@ -5,6 +5,8 @@ import { json } from "./api.js";
 import { byId } from "./element.js";
 import { DEBOUNCE_MS, Latest } from "./latest.js";
 
+const OF_MODEL = "This is for labels of the model. Choose one of them in place of the label that you typed.";
+
 /** `load(values, signal)` once the tab of the parts with these ids is open and one of the `names` has changed, then
  * `show(loaded, values)`, which may return a sentence. After a failure that may pass, a turn to any tab loads it again.
  */
@@ -65,6 +67,7 @@ export function measurement(state, id, { show, clear }) {
 
   /** Measure what `next()` gives; until then a `sentence` stands there. */
   function run(next, sentence) {
+    if (state.values.prompt) return drop(OF_MODEL);
     keep(next);
     say(sentence);
     latest.run({

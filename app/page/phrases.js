@@ -28,7 +28,7 @@ export function showPhrases(state) {
   showPart(state, "phrases", {
     names: ["id", "typed"],
     load: async ({ id }, signal) => {
-      const typed = labels.value.split(",").map((text) => text.trim()).filter(Boolean);
+      const typed = [...new Set(labels.value.split(",").map((text) => text.trim()).filter(Boolean))];
       const texts = new URLSearchParams({ labels: typed, prompt: template(), attention: "false" }).toString();
       const file = imageOf(id)?.file;
       const { predictions } = file && typed.length ? await ask(`${ROOT}classify?${texts}`, file, signal) : { predictions: [] };
@@ -39,6 +39,7 @@ export function showPhrases(state) {
       if (predictions.length && texts !== named) explain(predictions[0].label);
       named = texts;
       state.say("named");
+      return predictions.length === 1 && predictions[0].score === 1 ? "One label alone always has 100 %." : "";
     },
   });
 }

@@ -95,9 +95,10 @@ export function listenToFiles(page) {
       more.remove();
       enqueue(image);
     };
-    const again = element("button", { type: "button", class: "link", disabled: problem.retryAfter > 0, onclick: retry }, "Try again");
-    setTimeout(() => (again.disabled = false), 1000 * problem.retryAfter);
+    const all = () => [...node.parentElement.children].forEach((refused) => refused.retry?.()); // one reason stopped them
+    const again = element("button", { type: "button", class: "link", onclick: all }, "Try again");
     const more = element("span", { class: "more" }, problem.temporary ? again : null);
+    node.retry = problem.temporary ? retry : undefined;
     node.className = "refused";
     status.replaceChildren(element("b", {}, image.name), ` ${problem.message}`);
     node.append(status, more); // the sentence must not be inside the button

@@ -11,7 +11,8 @@ export function refusals(box) {
     const { length } = list.children;
     box.hidden = length === 0;
     box.open = length === 1 || (before > 1 && box.open);
-    box.querySelector("summary").textContent = `${length} files cannot be used`;
+    const unsent = [...list.children].every(({ retry }) => retry);
+    box.querySelector("summary").textContent = `${length} files ${unsent ? "did not reach the model" : "cannot be used"}`;
     before = length;
   }
 

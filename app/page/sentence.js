@@ -14,22 +14,17 @@ export function sentence({ method, layer, head, label, against, passes, min, max
     return `This map is nearly flat: its largest number is ${significant(high / low)} times its smallest.`;
   const colored = ["", "turbo", "rdbu"].includes(colormap);
   const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
-  if (method === "evidence") {
-    const other = against ? `for “${against}”` : "against it";
-    const place = layer === "sum" ? "" : `${placeOf(layer)}, `;
-    return capital(`${place}${plus} patches speak for “${label}”, ${minus} ones ${other}.`);
-  }
-  if (method === "measured") {
-    const other = against ? ` above “${against}”` : "";
-    return capital(`${plus} patches raise “${label}”${other}, ${minus} ones lower it, by ${passes} passes.`);
-  }
-  const bright = colormap && colored ? "Red" : "Bright";
-  if (method === "positive_evidence") {
-    const other = against ? ` more than for “${against}”` : "";
-    return `${bright} patches speak for “${label}”${other}. What speaks against it is left out.`;
-  }
-  if (method === "rollout") return `${bright} patches are where the model looks, through all layers together.`;
-  return `${bright} patches are where ${LOOKS[head] ?? `head ${head} looks`} ${placeOf(layer)}.`;
+  const place = layer === "sum" ? "" : `${placeOf(layer)}, `;
+  const [other, above, more] = against ? [`for “${against}”`, ` above “${against}”`, ` more than for “${against}”`] : ["against it", "", ""];
+  const bright = colormap && colored ? "red" : "bright";
+  const said = {
+    evidence: `${place}${plus} patches speak for “${label}”, ${minus} ones ${other}.`,
+    positive_evidence: `${place}${bright} patches speak for “${label}”${more}. What speaks against it is left out.`,
+    measured: `${plus} patches raise “${label}”${above}, ${minus} ones lower it, by ${passes} passes.`,
+    rollout: `${bright} patches are where the model looks, through all layers together.`,
+    class_token: `${bright} patches are where ${LOOKS[head] ?? `head ${head} looks`} ${placeOf(layer)}.`,
+  };
+  return capital(said[method]);
 }
 
 /** What evidence adds up to. */

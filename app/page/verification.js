@@ -24,10 +24,7 @@ export function showVerification(state, classes) {
 function curves(measured, name, title, xLabel, better) {
   const { fractions, scores, random, area, random_area } = measured[name];
   const description = `${title}: the area is ${area.toFixed(3)}, in random order ${random_area.toFixed(3)}; ${better}.`;
-  const lines = [
-    { name: "random", xs: fractions, ys: random },
-    { name: "map", xs: fractions, ys: scores },
-  ];
+  const lines = Object.entries({ random, map: scores }).map(([name, ys]) => ({ name, xs: fractions, ys }));
   const key = [element("span", { class: "map" }, `this map ${area.toFixed(3)}`), element("span", { class: "random" }, `random order ${random_area.toFixed(3)}`)];
   return figure(title, better, chart({ lines, xLabel, description }), element("p", { class: "key" }, ...key));
 }

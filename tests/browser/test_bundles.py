@@ -98,7 +98,7 @@ def test_labels_that_are_typed_have_scores_and_evidence_in_the_next_image_too(lo
     turn(looking, "Map")  # this bundle has no labels of its own
     evidence = looking.get_by_role("radio", name="Evidence", exact=True)
     assert not evidence.is_visible()
-    looking.fill("#phrases [name=labels]", ", ".join(texts))
+    looking.fill("#phrases [name=labels]", ", ".join([*texts, texts[0]]))
     rows = looking.locator("#named li")
     rows.nth(2).wait_for()
     sent = {

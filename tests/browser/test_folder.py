@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.stage import pick, settle, turn
+from tests.browser.stage import link, pick, settle, turn
 
 NAMES = ("star", "heart", "arrow", "bolt", "hourglass", "crescent")
 
@@ -33,6 +33,13 @@ def test_many_files_are_shown_at_once_in_their_order_with_their_maps(folder):
     assert names(folder) == [f"{i}-{name}.jpg" for i in (2, 1) for name in NAMES]
     assert folder.locator("#grid [aria-current=true] small").first.inner_text() == "2-star.jpg"
     folder.locator("#grid canvas").nth(5).wait_for()
+
+
+def test_a_link_to_all_images_shows_the_one_that_it_names(folder, visit):
+    page = visit(link(folder))
+    settle(page)
+    assert page.get_by_role("tab", selected=True).inner_text() == "Answer"
+    assert page.locator(".labels .name").first.inner_text() == "star"
 
 
 def test_they_are_sorted_filtered_stepped_through_by_keys_and_taken_as_a_table(folder):

@@ -109,16 +109,13 @@ def test_a_text_and_a_file_that_is_too_large_are_refused_in_sentences_beside_the
 
 
 @pytest.mark.parametrize("trouble", ["offline", "cut"])
-def test_a_temporary_failure_can_be_tried_again(page, star, trouble):
+def test_a_file_that_does_not_reach_the_server_is_sent_again_by_itself(page, star, trouble):
     answer = {
         "offline": lambda route: route.abort(),
         "cut": lambda route: route.fulfill(body='{"results": ['),
     }[trouble]
     page.route("**/classify", answer, times=1)
     pick(page, {"a.jpg": star})
-    page.locator(".refused").wait_for()
-    assert refusal(page).startswith("a.jpg The server cannot be reached")
-    page.get_by_role("button", name="Try again", exact=True).click()
     settle(page)
     assert page.locator(".refused").count() == 0
 
@@ -229,11 +226,15 @@ def by_other_model(route) -> None:
 
 
 def test_its_labels_and_maps_are_not_shown_until_the_first_model_answers_again(page, star, complaints):
-    page.route("**/classify", by_other_model, times=1)
-    pick(page, {"a.jpg": star})
-    page.locator(".refused", has_text=SAID).wait_for()
-    page.get_by_role("button", name="Try again", exact=True).click()
+    page.route("**/classify", by_other_model)
+    pick(page, {"a.jpg": star, "b.jpg": star})
+    page.locator("summary", has_text="2 files did not reach the model").click()
+    assert page.locator(".refused", has_text=SAID).count() == 2
+    page.unroute("**/classify")
+    page.get_by_role("button", name="Try again", exact=True).first.click()  # sends both
     settle(page)
+    page.locator(".queue .named").nth(1).wait_for()
+    assert page.locator(".refused").count() == 0
     page.route("**/classify", by_other_model)  # it knows no image of the first
     page.route(f"**{address(page).split('?')[0]}?**", lambda route: route.fulfill(status=404, json={}))
     ask_unlikely(page)

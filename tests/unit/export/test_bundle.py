@@ -12,6 +12,7 @@ from app.inference.familiarity import open_familiarity
 from app.inference.openvino import ov as openvino
 from app.settings import DEMO_BUNDLE
 from export.bundle import write_bundle
+from export.calibration import Uncalibrated
 from export.graphs import EVIDENCE, MAPS, ExplainGraph
 from export.image_spec import image_spec
 from export.images import drawn_images, reference_pixels
@@ -24,6 +25,14 @@ from tests.support.familiar import DRAWN
 from tests.support.operators import operators_in_torch
 from tests.support.toy import toy_checkpoint
 from tests.support.traced import graph_in
+
+
+def test_too_few_images_for_a_temperature_are_refused_before_the_export(monkeypatch, tmp_path):
+    monkeypatch.delattr("export.bundle.write_graphs")
+    drawn = drawn_images(image_spec(toy_checkpoint().preprocessing), labels=())
+    few = replace(drawn, labels=np.zeros(len(drawn.judged), np.int64))
+    with pytest.raises(Uncalibrated, match="needs 100 labelled images"):
+        write_bundle(toy_checkpoint(), tmp_path / "b", replace=False, images=few, calibrate=True)
 
 
 def test_a_network_without_a_head_gives_embeddings_and_maps(headless_bundle, tmp_path, capsys):

@@ -52,6 +52,22 @@ def test_the_difference_within_tolerance_is_measured(precision, factor):
     assert parity.logits == pytest.approx(factor - 1, abs=1e-4)
 
 
+def test_one_number_of_the_tokens_may_be_off_in_lower_precision_alone():
+    class OneOff(Off):
+        def run(self, graph, images, asked=()):
+            outputs = super().run(graph, images, asked)
+            if graph == "tokens":
+                outputs["tokens"][0, 0, 0] += np.abs(outputs["tokens"]).max()
+            return outputs
+
+    toy = toy_checkpoint()
+    image, engine = reference_pixels(image_spec(toy.preprocessing), 1), OneOff(toy, 1, lean_alone=False, scaled=())
+    found, _ = compare(toy, engine, "int8", image)
+    assert 0 < found["tokens"] < 0.5
+    with pytest.raises(ParityError, match="tokens"):
+        compare(toy, engine, "fp32", image)
+
+
 def test_distances_over_many_patches_may_differ_by_more_than_over_few():
     many = toy_checkpoint(depth=1, image_size=(248, 248))
     (image,) = reference_pixels(image_spec(many.preprocessing), 1)
