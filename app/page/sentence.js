@@ -10,8 +10,7 @@ export const isFlat = (low, high) => low > 0 && high < 2 * low;
 /** `numbers`: the map as JSON; `colormap`: as the state has it. */
 export function sentence({ method, layer, head, label, against, passes, min, max }, colormap) {
   const [low, high] = max < 0 ? [-max, -min] : [min, max];
-  if (isFlat(low, high))
-    return `This map is nearly flat: its largest number is ${significant(high / low)} times its smallest.`;
+  if (isFlat(low, high)) return `This map is nearly flat: its largest number is ${significant(high / low)} times its smallest.`;
   const colored = ["", "turbo", "rdbu"].includes(colormap);
   const [plus, minus] = colored ? ["red", "blue"] : ["bright", "dark"];
   const place = layer === "sum" ? "" : `${placeOf(layer)}, `;

@@ -233,9 +233,8 @@ class Client:
         try:
             response = self._in_time(request, largest)
         except httpx.RequestError as error:
-            if self.proxy:
-                reason = str(error) or type(error).__name__
-                error.args = (f"{reason}, by {self.proxy}: does no_proxy lack this server?",)
+            by_proxy = f"by {self.proxy}: does no_proxy lack this server?" if self.proxy else ""
+            error.args = (f"{str(error) or type(error).__name__}, {by_proxy or f'at {self._http.base_url}'}",)
             raise
         if response.is_success:
             return response

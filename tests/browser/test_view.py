@@ -62,7 +62,7 @@ def test_back_leads_to_the_image_and_the_tab_before_and_not_through_what_control
     page.go_forward()
     page.go_forward()
     page.go_forward()
-    assert "heart" in page.locator(".queue .chosen").inner_text()
+    page.locator(".queue .chosen", has_text="heart").wait_for()
     assert asked_for == []
 
 

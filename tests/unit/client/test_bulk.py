@@ -312,7 +312,7 @@ def test_an_answer_that_does_not_begin_is_left_after_patience(service, images, m
     monkeypatch.setattr(httpx.HTTPTransport, "handle_request", lambda *_: ended.wait(60))
     assert main([service.url, str(images), "--patience", "0.1"]) == 2
     ended.set()
-    assert "nothing was answered for 0.1 seconds (no whole answer in 0.1 seconds)" in capsys.readouterr().err
+    assert f"nothing was answered for 0.1 seconds (no whole answer in 0.1 seconds, at {service.url}/)" in capsys.readouterr().err
 
 
 def test_the_key_goes_to_no_other_host(service, images):
@@ -356,7 +356,9 @@ def test_a_dead_proxy_is_named_without_its_password_and_not_used_for_this_machin
     with Client("http://service.test") as client, pytest.raises(httpx.ConnectError, match=f"^{re.escape(refused)}"):
         client.model()
     assert main(["http://127.0.0.1:2", str(images), "--patience", "0"]) == 2
-    assert "proxy" not in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "proxy" not in said
+    assert "Connection refused, at http://127.0.0.1:2" in said
 
 
 def test_a_file_of_certificates_that_cannot_be_read_matters_over_https_alone(
