@@ -77,8 +77,7 @@ export function listenToFiles(page) {
     try {
       await patient(() => send(image));
     } catch (problem) {
-      refuse(image, problem);
-      return;
+      return refuse(image, problem);
     }
     const { predictions: [best] = [] } = image.result;
     node.className = "named";

@@ -37,6 +37,7 @@ export class State {
   #defaults;
   #values;
   #place; // in the history
+  #hash = location.hash; // of the address that was read or written last
   #writing;
 
   /** `method`, its `layer` and the first of `tabs` are shown unless the address says others. */
@@ -47,7 +48,7 @@ export class State {
     this.#place = placeOf(this.#values);
     addEventListener("hashchange", () => {
       const values = this.#read();
-      this.#place = placeOf(values);
+      [this.#place, this.#hash] = [placeOf(values), location.hash];
       this.set(values);
     });
     addEventListener("renew", () => this.#write());
@@ -83,9 +84,10 @@ export class State {
 
   #write() {
     clearTimeout(this.#writing);
+    if (location.hash !== this.#hash) return; // Back or Forward has led to another, whose event is to come
     const place = placeOf(this.#values);
     history[place === this.#place ? "replaceState" : "pushState"](null, "", this.link);
-    this.#place = place;
+    [this.#place, this.#hash] = [place, location.hash];
   }
 
   /** Call `act(values, changed)`, with the set of names that changed, if it has one of the `names`; without them always. */

@@ -85,6 +85,5 @@ const several = (count, make) => Array.from({ length: count }, (_, i) => make(i)
 /** The mean, sum, largest or smallest of several maps, patch by patch. */
 function reduced(maps, how) {
   const all = { max: Math.max, min: Math.min }[how] ?? ((a, b) => a + b);
-  const size = how === "mean" ? maps.length : 1;
-  return maps[0].map((_, i) => maps.map((map) => map[i]).reduce((a, b) => all(a, b)) / size);
+  return maps[0].map((_, i) => maps.map((map) => map[i]).reduce((a, b) => all(a, b)) / (how === "mean" ? maps.length : 1));
 }
