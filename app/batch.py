@@ -98,10 +98,10 @@ class BatchClassifier:
                 if self._vectors.shape[1:] != (manifest.features,):
                     raise ValueError(f"vectors have to be rows of {manifest.features} numbers")
             self._choice, self._measured = _choice("evidence", evidence), _choice("measured", measured, passes=passes)
-            for choice in filter(None, (self._choice, self._measured)):
-                if choice is self._choice or manifest.labels or not self._asked:
-                    check_choice(choice, manifest)
+            if self._measured and (manifest.labels or not self._asked):
+                check_choice(self._measured, manifest)
             if self._choice:
+                check_choice(self._choice, manifest)
                 likely = [MOST_LIKELY_CLASS] * manifest.explains["classes"][0]
                 self._explained = Asked(classes_for(self._choice, manifest.labels, likely))
             if self._measured and self._measured.label is not None:

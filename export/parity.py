@@ -7,7 +7,7 @@ Runtime runs the graphs through the service's engine, with everything folded and
 import copy
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -105,11 +105,8 @@ def compare(
     expected = reference(checkpoint, batch, explained.get("classes"), directions)
     allowed["distance"] *= max(1.0, float(expected["distance"].max()) / 10)
     with_tokens = engine.run("tokens", batch)
-    found = max_differences(expected, with_tokens | explained, directions)
-    if precision != "fp32" and "tokens" in found:
-        found["tokens"] = largest_of(
-            *(_in_all(expected[name], with_tokens[name]) for name in with_tokens if is_array(name))
-        )
+    of_tokens = _relative if precision == "fp32" else _in_all
+    found = max_differences(expected, with_tokens | explained, directions, of_tokens=of_tokens)
     for answers in (engine.run("classify", batch), with_tokens):
         for name in engine.layout["classify"]:
             found[name] = largest_of(found[name], _relative(expected[name], answers[name]))
@@ -118,25 +115,38 @@ def compare(
         exact = reference(
             dataclasses.replace(checkpoint, model=exact_model), batch, explained.get("classes"), directions
         )
-        rounding = max_differences(exact, {name: expected[name] for name in (*with_tokens, *explained)}, directions)
+        rounded = {name: expected[name] for name in (*with_tokens, *explained)}
+        rounding = max_differences(exact, rounded, directions, of_tokens=of_tokens)
         allowed = {name: max(allowed[name], ROUNDINGS * error) for name, error in rounding.items()}
     for name, difference in found.items():
         _check(f"{name}: PyTorch and ONNX Runtime differ", difference, allowed[name])
     return found, explained
 
 
+def _relative(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
+    return float(np.abs(found - expected).max() / np.abs(expected).max())
+
+
+def _in_all(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+
+
 def max_differences(
-    expected: Outputs, found: Outputs, directions: npt.NDArray[np.floating] | None = None
+    expected: Outputs,
+    found: Outputs,
+    directions: npt.NDArray[np.floating] | None = None,
+    *,
+    of_tokens: Callable[[npt.NDArray[np.floating], npt.NDArray[np.floating]], float] = _relative,
 ) -> dict[str, float]:
-    """The largest difference of each quantity that the model has. `receipt` is what is left of a logit in `found`, or
-    of an inner product with a direction (B, K, F), without its parts.
+    """The largest difference of each quantity that the model has, that of tokens as `of_tokens` has it. `receipt` is
+    what is left of a logit in `found`, or of an inner product with a direction (B, K, F), without its parts.
     """
     apart = {name: float(np.abs(found[name] - expected[name]).max()) for name in expected if name in found}
     differences: dict[str, float] = {
         name: apart[name] for name in ("attention", "rollout", "distance", "lens") if name in apart
     }
     differences |= {name: _relative(expected[name], found[name]) for name in ("embedding", "unlike") if name in apart}
-    arrays = [_relative(expected[name], found[name]) for name in found if is_array(name)]
+    arrays = [of_tokens(expected[name], found[name]) for name in found if is_array(name)]
     if arrays:
         differences["tokens"] = largest_of(*arrays)
     if "logits" in expected:
@@ -153,14 +163,6 @@ def max_differences(
 def largest_of(*differences: float) -> float:
     """NaN if one of them is; Python's max would drop it."""
     return float(np.max(differences))
-
-
-def _relative(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
-    return float(np.abs(found - expected).max() / np.abs(expected).max())
-
-
-def _in_all(expected: npt.NDArray[np.floating], found: npt.NDArray[np.floating]) -> float:
-    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
 
 
 def unexplained(outputs: Outputs, directions: npt.NDArray[np.floating] | None = None) -> npt.NDArray[np.float64]:
