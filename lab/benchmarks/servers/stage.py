@@ -54,7 +54,8 @@ class Stage(ExitStack):
                 signal_all(server, signal.SIGSTOP)
             return figures, milliseconds["200"]
         except FAILURES as error:
-            self.failed[name] = "; ".join([str(error)[-500:], *getattr(error, "__notes__", [])])
+            why = "; ".join([str(error)[-500:], *getattr(error, "__notes__", [])])
+            self.failed[name] = why.replace(f"{ROOT}/", "")
             print(f"{name} ({arrangement.says}) has failed and is left out: {self.failed[name]}")
             return None
 
