@@ -27,8 +27,9 @@ from app.inference.engine import MOST_LIKELY_CLASS, NO_DIRECTIONS, Asked, Output
 from app.inference.phrases import NO_TOWER, PROMPT, Among, prompted
 from app.inference.scoring import TOP_K, Prediction, Scoring
 from app.inference.tokens import Which, arranged, array_for
+from app.maps.attention import choose
 from app.maps.attention_map import AttentionMap, Method
-from app.maps.choice import Choice, check_choice, choose, classes_for
+from app.maps.choice import Choice, check_choice, classes_for
 from app.maps.direction import asked_for, check_directions, products
 from app.maps.labels import index_of
 from app.maps.measured import PASSES

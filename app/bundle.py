@@ -223,7 +223,7 @@ class Manifest(Frozen):
     tokens: Tokens
     layers: Few
     heads: Few
-    # What the head reads; app/maps/choice.py: ROWS.
+    # What the head reads; app/maps/attention.py: ROWS.
     pool: Literal["cls", "cls_mean", "mean", "mean_all", "map", "map_all"]
     explains: dict[str, tuple[Count, ...]]  # outputs of the explaining graph, and the shape of one image's
     # Arrays that the graph of tokens gives beside the answers, and the shape of one image's: `tokens` after the final

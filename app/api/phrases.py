@@ -19,8 +19,9 @@ from app.errors import NoClasses
 from app.inference.engine import Asked
 from app.inference.phrases import PROMPT, Among, Vectors, prompted
 from app.maps.attention_map import AttentionMap
-from app.maps.choice import Choice, LabelEvidence, map_of_label
+from app.maps.choice import Choice
 from app.maps.direction import asked_for
+from app.maps.evidence import LabelEvidence, map_of_label
 from app.maps.phrase import evidence_of
 from app.maps.record import Maps
 from app.telemetry.request_state import RequestState

@@ -23,8 +23,9 @@ from app.inference.model import Model
 from app.inference.phrases import Phrases
 from app.inference.scoring import Logits, Scoring
 from app.lifecycle import Lifecycle
+from app.maps.attention import choose
 from app.maps.attention_map import AttentionMap
-from app.maps.choice import Choice, choose, classes_for
+from app.maps.choice import Choice, classes_for
 from app.maps.direction import Vectors, asked_for, similarity
 from app.maps.explainer import Explainer
 from app.maps.judgement import Judgement

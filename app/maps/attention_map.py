@@ -1,14 +1,14 @@
 """One map: its raw numbers, and how they were made."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 from pydantic.json_schema import SkipJsonSchema
 
-from app.bundle import Prefix
+from app.bundle import Manifest, Prefix
 
 Method = Literal["class_token", "rollout", "evidence", "positive_evidence", "measured"]
 Layer = int | Literal["mean", "all", "sum"]
@@ -70,7 +70,41 @@ class AttentionMap:
     comparison: Comparison | None = None  # of evidence for one label, where scores are shared among all
     spread: npt.NDArray[np.float32] | None = None  # of a measured map: the standard error of `values`
 
+    @classmethod
+    def of_tokens(
+        cls,
+        row: npt.NDArray[np.float32],
+        siblings: npt.NDArray[np.float32],
+        manifest: Manifest,
+        chosen: Chosen,
+        *,
+        receipt: Receipt | None = None,
+        comparison: Comparison | None = None,
+    ) -> Self:
+        """Separate the patches from the tokens before them, which have no place in the image."""
+        prefix = manifest.tokens.prefix
+        masses: dict[Prefix, float] = dict.fromkeys(get_args(Prefix), 0.0)
+        for name, value in zip(prefix, row[: len(prefix)], strict=True):
+            masses[name] += float(value)
+        return cls(
+            chosen=chosen,
+            values=row[len(prefix) :].reshape(manifest.tokens.grid),
+            siblings=siblings[..., len(prefix) :],
+            masses=masses,
+            receipt=receipt,
+            comparison=comparison,
+        )
+
     @property
     def signed(self) -> bool:
         """Evidence and measured effects speak for or against a label; attention is a share."""
         return self.chosen.method in ("evidence", "measured")
+
+
+def one_of(
+    numbers: npt.NDArray[np.float32], which: int | Literal["mean", "max", "min", "sum"], *, axis: str
+) -> tuple[npt.NDArray[np.float32], str]:
+    """One of the first axis, or what the method of arrays with this name makes of all; and which, in words."""
+    if isinstance(which, int):
+        return numbers[which], f"{axis} {which}"
+    return getattr(numbers, which)(axis=0), f"{which} over {axis}s"

@@ -10,7 +10,8 @@ from app.errors import InvalidParameter
 from app.inference.engine import DIRECTION, Asked
 from app.inference.unit import unit
 from app.maps.attention_map import AttentionMap
-from app.maps.choice import Choice, evidence_map
+from app.maps.choice import Choice
+from app.maps.evidence import evidence_map
 from app.maps.record import Maps
 
 MEAN, NOTHING = "mean", "nothing"  # what may stand in place of an image's id that is subtracted

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.bundle import Manifest
-from app.maps.choice import LabelEvidence
+from app.maps.evidence import LabelEvidence
 from app.maps.record import Maps
 
 

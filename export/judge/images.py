@@ -18,7 +18,8 @@ from app.images.source import read_file
 from app.images.upload import Upload
 from app.inference.engine import Outputs
 from app.inference.scoring import Scoring
-from app.maps.choice import Choice, choose
+from app.maps.attention import choose
+from app.maps.choice import Choice
 from app.maps.faithfulness import Numbers, seeded
 from app.maps.measurement import Measurement
 from app.maps.occlusion import Fill, Occlusion

@@ -150,11 +150,11 @@ FAULTS = {
         "app/maps/explainer.py", "key = f\"{id}/{'-'.join", "key = f\"{'-'.join"
     ),
     "heads-last": Fault(  # With the mean of layers, the largest head is one of means over layers.
-        "app/maps/choice.py",
-        """layers, of_head = _one_of(maps.attention.swapaxes(0, 1), head, axis="head")
-    row, of_layer = _one_of(layers, layer, axis="layer")""",
-        """heads, of_layer = _one_of(maps.attention, layer, axis="layer")
-    row, of_head = _one_of(heads, head, axis="head")""",
+        "app/maps/attention.py",
+        """layers, of_head = one_of(maps.attention.swapaxes(0, 1), head, axis="head")
+    row, of_layer = one_of(layers, layer, axis="layer")""",
+        """heads, of_layer = one_of(maps.attention, layer, axis="layer")
+    row, of_head = one_of(heads, head, axis="head")""",
     ),
     "judged-apart": Fault(  # A map that is behind on every image seems not surely behind, as images differ.
         "export/judge/table.py", "differences.std(", "figures.std("

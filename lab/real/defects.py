@@ -17,7 +17,8 @@ from torch import Tensor, nn
 from app.bundle import Manifest, load_bundle
 from app.images.preprocess import preprocess
 from app.inference.engine import Asked, Engine, Pixels
-from app.maps.choice import Choice, choose
+from app.maps.attention import choose
+from app.maps.choice import Choice
 from app.maps.faithfulness import ranked
 from app.maps.occlusion import filled, occluded
 from app.maps.record import Maps

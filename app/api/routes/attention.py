@@ -29,8 +29,9 @@ from app.images.upload import Upload
 from app.inference.digits import listed
 from app.inference.engine import MOST_LIKELY_CLASS, NOTHING_ASKED, Asked
 from app.inference.scoring import TOP_K, Prediction
+from app.maps.attention import choose
 from app.maps.attention_map import AttentionMap, Chosen, Comparison, Receipt
-from app.maps.choice import Choice, check_choice, choose, classes_for
+from app.maps.choice import Choice, check_choice, classes_for
 from app.maps.direction import MEAN, NOTHING, asked_for, similarity
 from app.maps.record import KeptImage
 

@@ -20,8 +20,9 @@ from app.http.problems import problems
 from app.images.preprocess import PreprocessedImage
 from app.inference.digits import digits
 from app.inference.scoring import TOP_K, Prediction
+from app.maps.attention import choose
 from app.maps.attention_map import AttentionMap, Chosen
-from app.maps.choice import Choice, check_choice, choose
+from app.maps.choice import Choice, check_choice
 from app.maps.faithfulness import Faithfulness, FaithfulnessCurve, beside_random_sets, chance, share_as_large, top
 from app.maps.labels import find_index
 from app.maps.occlusion import Fill

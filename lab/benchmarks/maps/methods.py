@@ -10,7 +10,8 @@ from torch import Tensor
 
 from app.bundle import Manifest
 from app.images.preprocess import PreprocessedImage
-from app.maps.choice import Choice, choose
+from app.maps.attention import choose
+from app.maps.choice import Choice
 from app.maps.occlusion import filled, occluded
 from app.maps.record import Maps as AllMaps
 from lab.benchmarks.maps.gradients import (

@@ -10,7 +10,8 @@ from tqdm import tqdm
 from app.bundle import Manifest, load_bundle
 from app.images.preprocess import preprocess
 from app.inference.engine import Engine
-from app.maps.choice import Choice, choose
+from app.maps.attention import choose
+from app.maps.choice import Choice
 from app.maps.faithfulness import beside_random_sets, share_as_large, top
 from app.maps.occlusion import Fill, filled, occluded
 from app.maps.record import Maps

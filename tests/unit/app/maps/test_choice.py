@@ -1,4 +1,4 @@
-"""app/maps/choice.py: which numbers a request gets."""
+"""app/maps/choice.py, attention.py and evidence.py: which numbers a request gets."""
 
 from itertools import product
 from pathlib import Path
@@ -8,8 +8,9 @@ import pytest
 
 from app.bundle import load_bundle
 from app.errors import InvalidParameter
+from app.maps.attention import choose
 from app.maps.attention_map import AttentionMap
-from app.maps.choice import Choice, check_choice, choose, classes_for
+from app.maps.choice import Choice, check_choice, classes_for
 from app.maps.heads import every_head
 from app.maps.labels import find_class
 from app.maps.record import Maps
