@@ -13,9 +13,10 @@ import { atMost } from "./pool.js";
 const WIDTH = 240; // pixels of a picture
 const AT_ONCE = 2; // maps that are loaded
 
-const best = ({ result }) => result.predictions?.[0];
+const answers = ({ result, typed }) => (typed ?? result).predictions ?? [];
+const best = (image) => answers(image)[0];
 const score = (image) => best(image)?.score ?? 0;
-const lead = (image) => score(image) - (image.result.predictions?.[1]?.score ?? 0);
+const lead = (image) => score(image) - (answers(image)[1]?.score ?? 0);
 const familiarity = ({ result }) => result.familiarity ?? 1;
 const ORDERS = {
   added: () => 0,
@@ -35,9 +36,12 @@ export function showFolder(state, classes, least) {
   const eye = new IntersectionObserver(see, { rootMargin: "200px" });
   let style = ""; // of the maps
 
+  const nameOf = ({ typed }, { label, index }) => (typed ? label : classes.name(index));
+  const named = (image) => best(image) && nameOf(image, best(image));
+
   /** Those on show, in their order. */
   function shown() {
-    const wanted = (image) => only.value === "" || best(image)?.index === Number(only.value);
+    const wanted = (image) => only.value === "" || named(image) === only.value;
     return images().filter(wanted).sort(ORDERS[sort.value]);
   }
 
@@ -63,22 +67,23 @@ export function showFolder(state, classes, least) {
 
   /** The labels of the images, the most frequent first. */
   function offer(all) {
-    const groups = Map.groupBy(all.map(best).filter(Boolean), ({ index }) => index);
+    const groups = Map.groupBy(all.filter(best), named);
     const frequent = [...groups].sort((one, other) => other[1].length - one[1].length);
-    const labels = frequent.map(([index, { length }]) => [index, `${classes.name(index)} (${length})`]);
+    const labels = frequent.map(([name, { length }]) => [name, `${name} (${length})`]);
     const before = only.value;
     sort.querySelector("[value=familiarity]").hidden = all.every(({ result }) => result.familiarity === undefined);
     only.replaceChildren(...options([["", "all labels"], ...labels]));
-    only.value = before;
+    only.value = groups.has(before) ? before : ""; // other labels may have been typed
   }
 
   function cellOf(image) {
-    const { id, said } = image;
+    const { id, said, typed } = image;
+    const now = [said, typed && best(image).label, typed?.prompt, typed && score(image)].join();
     let cell = cells.get(id);
-    if (cell?.dataset.said !== String(said)) {
+    if (cell?.dataset.now !== now) {
       const open = () => state.set({ ...changesToImage(id, state.values), tab: "answer" });
       cell = imageButton({ source: image.source, onclick: open }, ...lines(image).filter(Boolean));
-      Object.assign(cell.dataset, { id, said });
+      Object.assign(cell.dataset, { id, now });
       cells.set(id, cell);
       if (maps.checked) eye.observe(cell);
     }
@@ -89,7 +94,7 @@ export function showFolder(state, classes, least) {
   function lines(image) {
     const answer = best(image);
     return [
-      answer && [element("b", {}, breakable(classes.name(answer.index))), ` ${percent(answer.score)}`],
+      answer && [element("b", {}, breakable(named(image))), ` ${percent(answer.score)}`],
       element("small", {}, image.name),
       familiarity(image) < least && element("small", { class: "strange" }, "unfamiliar"),
       image.said && element("small", { class: "other" }, image.said),
@@ -108,7 +113,9 @@ export function showFolder(state, classes, least) {
     const { id } = cell.dataset;
     eye.unobserve(cell);
     cell.seen = false; // it is drawn once
-    const values = { ...state.values, id, label: "", against: "", prompt: "", threshold: "" };
+    const { typed } = imageOf(id);
+    const of = typed ? { label: best({ typed }).label, prompt: typed.prompt } : { label: "", prompt: "" };
+    const values = { ...state.values, id, ...of, against: "", threshold: "" };
     if (METHODS[values.method].passes) values.method = "evidence"; // it would take seconds for each
     try {
       const numbers = await patient(() => json(mapAddress(values, "json")));
@@ -119,12 +126,14 @@ export function showFolder(state, classes, least) {
 
   function download() {
     const quoted = (value) => (/[",\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
+    const all = shown();
+    const ranks = [...Array(Math.max(0, ...all.map((image) => answers(image).length))).keys()];
+    const head = ranks.flatMap((rank) => ["label", "index", "score"].map((name) => (rank ? `${name}_${rank + 1}` : name)));
     const row = (image) => {
-      const { index = "", score = "" } = best(image) ?? {};
-      const label = index === "" ? "" : classes.name(index);
-      return [quoted(image.name), quoted(label), index, score, image.result.familiarity ?? ""].join(",");
+      const cells = answers(image).flatMap((one) => [quoted(nameOf(image, one)), one.index, one.score]);
+      return [quoted(image.name), image.result.familiarity ?? "", ...cells].join(",");
     };
-    const table = ["image,label,index,score,familiarity", ...shown().map(row), ""].join("\r\n");
+    const table = [["image", "familiarity", ...head].join(","), ...all.map(row), ""].join("\r\n");
     element("a", { href: URL.createObjectURL(new Blob([table], { type: "text/csv" })), download: "images.csv" }).click();
   }
 

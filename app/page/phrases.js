@@ -1,15 +1,18 @@
-// Labels that a person types, for a model with a text tower: scores and evidence follow the typing.
+// Labels that a person types, for a model with a text tower: scores and evidence follow the typing, in all images.
 
-import { ROOT, ask, imageOf } from "./api.js";
+import { ROOT, ask, imageOf, images } from "./api.js";
 import { byId } from "./element.js";
 import { labelRow } from "./labels.js";
+import { patient } from "./latest.js";
 import { changesToLabel } from "./maps.js";
 import { showPart } from "./part.js";
+import { atMost } from "./pool.js";
 
 const TYPED_MS = 300; // after the last key
+const AT_ONCE = 2; // images that are asked about
 
 /** The state has the phrase that is explained as its `label`, and the `prompt` that it stands in, which is empty for the
- * model's own labels.
+ * model's own labels. In the view of all images each gets what is `typed`, {prompt, predictions}; reports `named`.
  */
 export function showPhrases(state) {
   const form = byId("phrases");
@@ -17,6 +20,7 @@ export function showPhrases(state) {
   const template = () => prompt.value.trim() || "{}";
   const explain = (label) => state.set(changesToLabel(label, state.values, template()));
   const row = ({ label, score }) => labelRow({ key: label, name: label, score, choose: () => explain(label) });
+  const asking = atMost(AT_ONCE);
   let named = ""; // the texts
   let typing; // the timer that ends it
 
@@ -28,10 +32,8 @@ export function showPhrases(state) {
   showPart(state, "phrases", {
     names: ["id", "typed"],
     load: async ({ id }, signal) => {
-      const typed = [...new Set(labels.value.split(",").map((text) => text.trim()).filter(Boolean))];
-      const texts = new URLSearchParams({ labels: typed, prompt: template(), attention: "false" }).toString();
-      const file = imageOf(id)?.file;
-      const { predictions } = file && typed.length ? await ask(`${ROOT}classify?${texts}`, file, signal) : { predictions: [] };
+      const [texts, file] = [query(), imageOf(id)?.file];
+      const { predictions } = file && texts ? await ask(`${ROOT}classify?${texts}`, file, signal) : { predictions: [] };
       return { texts, predictions };
     },
     show: ({ texts, predictions }) => {
@@ -42,4 +44,35 @@ export function showPhrases(state) {
       return predictions.length === 1 && predictions[0].score === 1 ? "One label alone always has 100 %." : "";
     },
   });
+
+  /** The texts as the server takes them; empty without any. */
+  function query() {
+    const typed = [...new Set(labels.value.split(",").map((text) => text.trim()).filter(Boolean))];
+    return typed.length ? new URLSearchParams({ labels: typed, prompt: template(), attention: "false" }).toString() : "";
+  }
+
+  async function name(image) {
+    const [texts, prompt] = [image.texts, template()];
+    if (texts !== query()) return; // they were typed meanwhile
+    try {
+      const typed = texts ? { prompt, ...(await patient(() => ask(`${ROOT}classify?${texts}`, image.file))) } : undefined;
+      if (image.texts === texts) image.typed = typed;
+    } catch {
+      image.texts = undefined; // it is asked about again when the tab is opened
+    }
+    state.say("named");
+  }
+
+  state.follow(({ tab }) => {
+    const all = tab === "all";
+    const below = byId(all ? "grid" : "controls");
+    if (form.nextElementSibling !== below) below.before(form);
+    if (!all) return;
+    const texts = query();
+    document.body.classList.toggle("typed", texts !== "");
+    for (const image of images().filter((one) => (one.texts ?? "") !== texts)) {
+      image.texts = texts;
+      asking(() => name(image));
+    }
+  }, ["tab", "typed", "added"]);
 }

@@ -2,6 +2,8 @@
 known images.
 """
 
+import csv
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +125,26 @@ def test_labels_that_are_typed_have_scores_and_evidence_in_the_next_image_too(lo
     for page in (looking, visit(link(looking))):
         settle(page)
         assert (asked(page)["label"], asked(page)["prompt"]) == (second, template)
+
+
+@of("texts")
+def test_labels_that_are_typed_name_all_images_with_their_maps_and_are_in_the_table(looking):
+    looking.set_input_files("#file", "app/page/samples/heart.jpg")
+    looking.locator(".queue .chosen", has_text="heart.jpg").wait_for()
+    turn(looking, "All 2")
+    for texts in (["a red hat", "newt"], ["one label alone"]):
+        looking.fill("#phrases [name=labels]", ", ".join(texts))
+        for place in range(2):
+            looking.locator("#grid b", has_text=re.compile("|".join(texts))).nth(place).wait_for()
+        looking.locator("#grid canvas").nth(1).wait_for()
+    assert looking.locator("[name=only] option").all_inner_texts() == ["all labels", "one label alone (2)"]
+    with looking.expect_download() as started:
+        looking.click("#take-csv")
+    rows = list(csv.DictReader(Path(started.value.path()).read_text().splitlines()))
+    assert [(row["image"], row["label"]) for row in rows] == [
+        ("star.jpg", "one label alone"),
+        ("heart.jpg", "one label alone"),
+    ]
 
 
 @of("knows nothing like an image")

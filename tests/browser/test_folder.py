@@ -56,6 +56,7 @@ def test_they_are_sorted_filtered_stepped_through_by_keys_and_taken_as_a_table(f
     rows = list(csv.DictReader(Path(started.value.path()).read_text().splitlines()))
     assert [row["image"] for row in rows] == expected
     assert {row["label"] for row in rows} == {"arrow"}
+    assert all(float(row["score"]) >= float(row["score_2"]) >= float(row["score_5"]) for row in rows)
     assert [f"{100 * float(row['score']):.1f}" for row in rows] == [f"{score:.1f}" for score in scores(folder)]
     folder.locator("#grid button").nth(1).click()
     assert folder.get_by_role("tab", selected=True).inner_text() == "Answer"
