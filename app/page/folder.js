@@ -140,6 +140,7 @@ export function showFolder(state, classes, least) {
   form.addEventListener("input", show);
   byId("take-csv").addEventListener("click", download);
   state.follow(show);
+  state.follow(({ tab, id }) => tab === "all" && cells.get(id)?.scrollIntoView({ block: "nearest" }), ["tab"]);
 
   return (step) => {
     const all = shown();

@@ -4,6 +4,7 @@ import csv
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.stage import link, pick, settle, turn
 
@@ -65,6 +66,14 @@ def test_they_are_sorted_filtered_stepped_through_by_keys_and_taken_as_a_table(f
         assert folder.locator(".labels .file").inner_text() == shown
     turn(folder, "All 12")
     assert folder.locator("#grid [aria-current=true]").inner_text().endswith("2-arrow.jpg")
+
+
+def test_whoever_comes_back_to_all_images_is_where_the_chosen_one_is(folder):
+    folder.set_viewport_size({"width": 400, "height": 500})
+    last = folder.locator("#grid button").last
+    last.click()
+    turn(folder, "All 12")
+    expect(last).to_be_in_viewport()
 
 
 def test_the_first_file_of_a_drop_is_shown_and_stands_there_before_its_answer(page, star):
