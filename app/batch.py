@@ -77,9 +77,11 @@ class BatchClassifier:
         with commas between, where they are given: the text tower of the bundle reads them in the `prompt`.
 
         Takes seconds. Raises CannotStart when the bundle or the device cannot be used, NoClasses and InvalidParameter
-        for maps, tokens and texts that this model does not have, ValueError for vectors of another length, and for
-        other `passes` than GET /attention takes.
+        for maps, tokens and texts that this model does not have, ValueError for vectors of another length, for a
+        `top_k` below 1, and for other `passes` than GET /attention takes.
         """
+        if top_k < 1:
+            raise ValueError("top_k has to be at least 1")
         settings = Settings(bundle=Path(bundle)) if bundle else Settings()
         self._top_k = top_k
         self._least_familiarity = settings.least_familiarity if settings.unfamiliar == "refuse" else 0.0

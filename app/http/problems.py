@@ -113,8 +113,11 @@ def install_handlers(app: FastAPI, *, routes: Sequence[Route]) -> None:
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
-        errors = [{"parameter": str(e["loc"][-1]), "detail": e["msg"]} for e in error.errors()]
-        detail = "; ".join(f"{e['parameter']}: {e['detail']}" for e in errors) + "."
+        found: dict[str, str] = {}
+        for e in error.errors():  # pydantic judges each item of a list by its place, and then what is left of the list
+            found.setdefault([part for part in e["loc"] if isinstance(part, str)][-1], e["msg"])
+        errors = [{"parameter": name, "detail": message} for name, message in found.items()]
+        detail = "; ".join(f"{name}: {message}" for name, message in found.items()) + "."
         return respond_to(InvalidParameter(detail).saying(errors=errors), RequestState.of(request.scope))
 
 

@@ -44,6 +44,11 @@ def image_in_base64(text: str) -> bytes:
         ) from None
 
 
+def is_data_url(text: str) -> bool:
+    """Whether it is an image where a text may stand too."""
+    return _DATA_URL.match(text.strip().encode(errors="replace")) is not None
+
+
 def bytes_in_numbers(values: list[Any]) -> npt.NDArray[np.uint8] | None:
     """The array of whole numbers from 0 to 255 that a nested list is, or None."""
     shape = [len(values)]

@@ -104,6 +104,11 @@ def test_a_model_that_fails_is_no_fault_of_an_image(in_onnx_runtime):
             batch([jpeg()])
 
 
+def test_no_labels_at_all_cannot_be_asked_for():
+    with pytest.raises(ValueError, match="top_k has to be at least 1"):
+        BatchClassifier(DEMO_BUNDLE, top_k=0)
+
+
 def test_evidence_of_an_unknown_label_is_refused_at_the_start(in_onnx_runtime):
     with pytest.raises(InvalidParameter):
         BatchClassifier(DEMO_BUNDLE, evidence="nothing")

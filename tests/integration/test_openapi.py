@@ -48,3 +48,8 @@ def test_bodies_are_of_types_that_generators_know(calls):
     image = {"application/octet-stream", "multipart/form-data", "application/json"}
     assert [set(bodies[name]) for name in ("classify", "embed", "predict", "predict_at_root")] == [image] * 4
     assert bodies["infer"] == {"application/octet-stream"}
+
+
+def test_tensors_are_answered_in_json_or_binary(described):
+    answers = described["paths"]["/v2/models/{name}/infer"]["post"]["responses"]["200"]["content"]
+    assert answers.keys() == {"application/json", "application/octet-stream"}

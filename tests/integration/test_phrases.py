@@ -103,17 +103,16 @@ def test_openais_client_gets_vectors_of_texts_and_images(clip, image):
     """The bodies are those of openai 3.57, which decodes base64 itself unless it is asked for numbers."""
     text = b'{"model":"clip","input":"cat","encoding_format":"base64"}'
     url = b"data:image/png;base64," + base64.b64encode(image)
-    mixed = b'{"input":["cat",{"image":"%b"},{"type":"image_url","image_url":{"url":"%b"}}],"model":"clip"}' % (
-        url,
-        url,
-    )
+    item = b'{"type":"image_url","image_url":{"url":"%b"}}' % url
+    mixed = b'{"input":["cat","%b",{"image":"%b"},%b],"model":"clip"}' % (url, url, item)
     sent = {"content-type": "application/json", "authorization": "Bearer none"}
     (one,) = clip.post("/v1/embeddings", content=text, headers=sent).json()["data"]
     several = clip.post("/v1/embeddings", content=mixed, headers=sent).json()
-    assert (several["object"], [one["index"] for one in several["data"]]) == ("list", [0, 1, 2])
-    first, second, third = (np.array(one["embedding"]) for one in several["data"])
+    assert (several["object"], [one["index"] for one in several["data"]]) == ("list", [0, 1, 2, 3])
+    first, second, third, fourth = (np.array(one["embedding"]) for one in several["data"])
     assert np.frombuffer(base64.b64decode(one["embedding"]), "<f4") == pytest.approx(first, abs=1e-6)
     assert (second == third).all()
+    assert (second == fourth).all()
     embedded = clip.post("/embed?normalize=true", content=image).json()["results"][0]["embedding"]
     assert second == pytest.approx(embedded, abs=1e-6)
 

@@ -57,6 +57,11 @@ def test_a_parameter_that_a_path_does_not_take_is_refused_by_name(client, star):
             assert answer.json()["detail"].endswith(f"which takes {', '.join(known) or 'none'}.")
 
 
+def test_a_list_with_a_wrong_item_is_refused_once_by_the_name_of_its_parameter(client):
+    errors = client.post("/classify?labels=,").json()["errors"]
+    assert [error["parameter"] for error in errors] == ["labels"]
+
+
 def test_the_page_and_probes_answer_the_same_whatever_the_query(client):
     for path in ("/?id=3", "/page/style.css?v=2", "/docs?x", "/openapi.json?v=1", "/health?verbose"):
         assert client.get(path).content == client.get(path.partition("?")[0]).content, path

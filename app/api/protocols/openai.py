@@ -1,7 +1,8 @@
 """POST /v1/embeddings: what OpenAI's clients send for embeddings, and the list that they expect.
 
-https://platform.openai.com/docs/api-reference/embeddings. Images stand among the texts as vLLM and others take them:
-{"image": ...}, or {"type": "image_url", "image_url": {"url": ...}}. Vectors have length 1, as OpenAI's have.
+https://platform.openai.com/docs/api-reference/embeddings. Images stand among the texts: as data URLs, which that API's
+types allow, or as vLLM and others take them: {"image": ...}, or {"type": "image_url", "image_url": {"url": ...}}.
+Vectors have length 1, as OpenAI's have.
 """
 
 import base64
@@ -20,11 +21,11 @@ from app.api.services import services_of
 from app.classifier import Processed
 from app.errors import MalformedRequest
 from app.http.problems import problems
-from app.images.json_body import image_in_base64
+from app.images.json_body import image_in_base64, is_data_url
 from app.images.upload import Upload
 from app.inference.digits import listed
 
-FORM = 'The body must be JSON such as {"input": "a red hat"} or {"input": [{"image": "data:image/jpeg;base64,..."}]}.'
+FORM = 'The body must be JSON such as {"input": "a red hat"} or {"input": ["data:image/jpeg;base64,..."]}.'
 
 Data = StrictStr | InstanceOf[Upload]  # a long string comes as the bytes that it stands for
 Said = Annotated[StrictStr, StringConstraints(min_length=1)]
@@ -32,7 +33,7 @@ SCHEMA = {
     "title": "EmbeddingRequest",
     "type": "object",
     "properties": {
-        "input": {"description": 'A text, an image such as {"image": data URL}, or a list of these'},
+        "input": {"description": 'A text, an image as data URL or {"image": data URL}, or a list of these'},
         "encoding_format": {"type": "string", "enum": ["float", "base64"], "default": "float"},
     },
     "required": ["input"],
@@ -50,8 +51,11 @@ class Item(BaseModel):
     text: Said | None = None
 
 
+Asked = Said | InstanceOf[Upload] | Item
+
+
 class EmbeddingRequest(BaseModel):  # `model`, `user` and other members change nothing
-    input: Said | Item | list[Said | Item]
+    input: Asked | list[Asked]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Any = None
 
@@ -107,8 +111,10 @@ async def embeddings(request: Request) -> EmbeddingList:
     return EmbeddingList(data=data, model=services.bundle.manifest.name)
 
 
-def _content(item: str | Item) -> str | Upload:
+def _content(item: Asked) -> str | Upload:
     if isinstance(item, str):
+        return Upload([image_in_base64(item)]) if is_data_url(item) else item
+    if isinstance(item, Upload):
         return item
     image = item.image_url.url if item.image_url else item.image
     if [item.image, item.image_url, item.text].count(None) != 2:

@@ -17,7 +17,7 @@ from fastapi import Request, Response
 from app.api.image_request import ImageRequest
 from app.api.protocols.v2.model import VERSION, NamedDep, max_batch, tensors
 from app.api.protocols.v2.request import HEADER, LENGTH_BYTES, Head, RequestedOutput, read_request
-from app.api.render import BINARY
+from app.api.render import ANY_FILE, BINARY
 from app.api.results import aside_if_many
 from app.api.route import CheckedRouter
 from app.api.services import Services, services_of
@@ -37,7 +37,7 @@ router = CheckedRouter(tags=["Open Inference Protocol"])
 described = partial(
     router.post,
     summary="Classify images in tensors",
-    responses=problems(400, 404, 408, 413, 415, 422),
+    responses=problems(400, 404, 408, 413, 415, 422) | {200: {"content": ANY_FILE}},
     openapi_extra={"requestBody": {"required": True, "content": {"application/octet-stream": {"schema": BINARY}}}},
 )
 
