@@ -1,6 +1,7 @@
 """The command `vit-serve`, or `python -m vit_serve`: each of its words is a command of its own."""
 
 import sys
+from pathlib import Path
 
 from vit_serve.extra import check_export, installing
 
@@ -40,6 +41,7 @@ def main() -> None:
 
         export(arguments if command == "export" else [command, *arguments])
     elif command == "client":
+        sys.path.append(str(Path(__file__).parents[1] / "client"))  # where it is in a clone
         from vit_serve_client.__main__ import run
 
         run(arguments, program="vit-serve client")

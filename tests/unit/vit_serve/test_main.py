@@ -1,5 +1,6 @@
-"""vit_serve/__main__.py: words that name no command."""
+"""vit_serve/__main__.py: its words and flags, and the client of a clone."""
 
+import subprocess
 import sys
 
 import pytest
@@ -19,3 +20,10 @@ def test_a_wrong_flag_is_refused_before_an_export(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         main()
     assert "unrecognized arguments: --prot" in capsys.readouterr().err
+
+
+def test_a_clone_has_the_client():
+    command = [sys.executable, "-m", "vit_serve", "client", "--help"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.startswith(
+        "usage: vit-serve client"
+    )
