@@ -136,6 +136,9 @@ class GuardedProtocol(HttpToolsProtocol):
             raise ValueError
         if self.parser.get_method() == b"CONNECT":  # to httptools an upgrade, with or without the field
             raise ValueError
+        hosts = [name for name, _ in self.headers].count(b"host")
+        if hosts > 1 or (not hosts and self.parser.get_http_version() == "1.1"):  # RFC 9112, 3.2
+            raise ValueError
         if not self.parser.should_upgrade():
             self._stop_timer()
             super().on_headers_complete()

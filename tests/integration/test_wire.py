@@ -73,6 +73,8 @@ def chunked(*chunks: bytes, last: bytes = b"0\r\n\r\n") -> bytes:
 
 BROKEN = {
     "length and chunks": (classify("Content-Length: 5", CHUNKED, body=b"0\r\n\r\n"), 400),
+    "no host": (b"GET /livez HTTP/1.1\r\n\r\n", 400),
+    "two hosts": (message("GET /livez", "Host: y"), 400),
     "TLS": (bytes.fromhex("1603010200010001fc0303") + bytes(range(256)), 400),
     "a field of a megabyte": (message("GET /livez", "X: " + "x" * 2**20), 431),
     "101 fields": (message("GET /livez", *["X: y"] * 100), 431),
@@ -104,6 +106,10 @@ def test_pages_of_allowed_origins_read_answers_and_refusals_and_send_any_header(
         allowed,
     )
     assert preflight.headers["access-control-allow-headers"] == "authorization, x-anything"
+
+
+def test_a_probe_in_http_1_0_needs_no_host(server):
+    assert ask(server, b"GET /livez HTTP/1.0\r\n\r\n").status == 200
 
 
 def test_the_largest_header_that_is_allowed(server):
