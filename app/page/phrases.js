@@ -53,13 +53,12 @@ export function showPhrases(state) {
 
   async function name(image) {
     const [texts, prompt] = [image.texts, template()];
-    if (texts !== query()) return; // they were typed meanwhile
-    try {
-      const typed = texts ? { prompt, ...(await patient(() => ask(`${ROOT}classify?${texts}`, image.file))) } : undefined;
-      if (image.texts === texts) image.typed = typed;
-    } catch {
-      image.texts = undefined; // it is asked about again when the tab is opened
-    }
+    const later = () => (image.texts = undefined); // it is asked about again after the next change
+    if (texts !== query()) return later(); // others are typed now
+    const answer = texts && (await patient(() => ask(`${ROOT}classify?${texts}`, image.file)).catch(() => undefined));
+    if (image.texts !== texts) return;
+    image.typed = answer ? { prompt, ...answer } : undefined;
+    if (texts && !answer) later();
     state.say("named");
   }
 
