@@ -6,7 +6,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, InstanceOf, Str
 
 from app.api.parameters import Given, as_text
 from app.errors import MalformedRequest
-from app.images.json_body import image_in_base64
+from app.images.json_body import image_of
 from app.images.upload import Upload
 
 _NAMES = ("inputs", "image", "images")  # of the images
@@ -55,8 +55,4 @@ def images_in(document: object, *, max_images: int, instead: str | None = None) 
     if any(name in extra for name in _NAMES):
         raise MalformedRequest("The JSON has images under more than one name.")
     members = [*extra.items(), *(content.parameters or {}).items()]
-    return [_image(value) for value in values], [(name, as_text(value)) for name, value in members if value is not None]
-
-
-def _image(value: str | Upload) -> Upload:
-    return value if isinstance(value, Upload) else Upload([image_in_base64(value)])
+    return [*map(image_of, values)], [(name, as_text(value)) for name, value in members if value is not None]

@@ -44,6 +44,11 @@ def image_in_base64(text: str) -> bytes:
         ) from None
 
 
+def image_of(value: str | Upload) -> Upload:
+    """The image that stands in JSON. Raises MalformedRequest."""
+    return value if isinstance(value, Upload) else Upload([image_in_base64(value)])
+
+
 def is_data_url(text: str) -> bool:
     """Whether it is an image where a text may stand too."""
     return _DATA_URL.match(text.strip().encode(errors="replace")) is not None

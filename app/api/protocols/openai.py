@@ -21,7 +21,7 @@ from app.api.services import services_of
 from app.classifier import Processed
 from app.errors import MalformedRequest
 from app.http.problems import problems
-from app.images.json_body import image_in_base64, is_data_url
+from app.images.json_body import image_of, is_data_url
 from app.images.upload import Upload
 from app.inference.digits import listed
 
@@ -51,11 +51,11 @@ class Item(BaseModel):
     text: Said | None = None
 
 
-Asked = Said | InstanceOf[Upload] | Item
+Input = Said | InstanceOf[Upload] | Item
 
 
 class EmbeddingRequest(BaseModel):  # `model`, `user` and other members change nothing
-    input: Asked | list[Asked]
+    input: Input | list[Input]
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: Any = None
 
@@ -111,14 +111,10 @@ async def embeddings(request: Request) -> EmbeddingList:
     return EmbeddingList(data=data, model=services.bundle.manifest.name)
 
 
-def _content(item: Asked) -> str | Upload:
-    if isinstance(item, str):
-        return Upload([image_in_base64(item)]) if is_data_url(item) else item
-    if isinstance(item, Upload):
-        return item
-    image = item.image_url.url if item.image_url else item.image
+def _content(item: Input) -> str | Upload:
+    if not isinstance(item, Item):
+        return image_of(item) if isinstance(item, Upload) or is_data_url(item) else item
     if [item.image, item.image_url, item.text].count(None) != 2:
         raise MalformedRequest(FORM)
-    if image is None:
-        return str(item.text)
-    return image if isinstance(image, Upload) else Upload([image_in_base64(image)])
+    image = item.image_url.url if item.image_url else item.image
+    return str(item.text) if image is None else image_of(image)

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, 
 from app.api.image_request import ImageRequest
 from app.classifier import Image
 from app.errors import MalformedRequest, is_meant
-from app.images.json_body import bytes_in_numbers, image_in_base64
+from app.images.json_body import bytes_in_numbers, image_of
 from app.images.upload import Upload
 
 HEADER = "Inference-Header-Content-Length"
@@ -148,7 +148,7 @@ def _in_base64(tensor: InputTensor) -> list[Image]:
         values = [value for row in values for value in (row if isinstance(row, list) else [row])]
     if len(values) != tensor.shape[0] or not all(isinstance(value, str | Upload) for value in values):
         raise MalformedRequest(f"The data of {IMAGES} has to be {tensor.shape[0]} strings of base64.")
-    return [value if isinstance(value, Upload) else Upload([image_in_base64(value)]) for value in values]
+    return [*map(image_of, values)]
 
 
 def _elements(tensor: InputTensor, rest: Upload) -> list[Image]:
