@@ -78,7 +78,7 @@ export function showFolder(state, classes, least) {
 
   function cellOf(image) {
     const { id, said, typed } = image;
-    const now = [said, typed && best(image).label, typed?.prompt, typed && score(image)].join();
+    const now = [said, named(image), typed?.prompt, score(image)].join();
     let cell = cells.get(id);
     if (cell?.dataset.now !== now) {
       const open = () => state.set({ ...changesToImage(id, state.values), tab: "answer" });
@@ -114,8 +114,8 @@ export function showFolder(state, classes, least) {
     eye.unobserve(cell);
     cell.seen = false; // it is drawn once
     const { typed } = imageOf(id);
-    const of = typed ? { label: best({ typed }).label, prompt: typed.prompt } : { label: "", prompt: "" };
-    const values = { ...state.values, id, ...of, against: "", threshold: "" };
+    const [label, prompt] = typed ? [typed.predictions[0].label, typed.prompt] : ["", ""];
+    const values = { ...state.values, id, label, prompt, against: "", threshold: "" };
     if (METHODS[values.method].passes) values.method = "evidence"; // it would take seconds for each
     try {
       const numbers = await patient(() => json(mapAddress(values, "json")));

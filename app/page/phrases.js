@@ -21,6 +21,8 @@ export function showPhrases(state) {
   const explain = (label) => state.set(changesToLabel(label, state.values, template()));
   const row = ({ label, score }) => labelRow({ key: label, name: label, score, choose: () => explain(label) });
   const asking = atMost(AT_ONCE);
+  const among = (texts, { file }, signal) => ask(`${ROOT}classify?${texts}`, file, signal);
+  let round = { texts: "", asked: new Set() }; // of asking about all images
   let named = ""; // the texts
   let typing; // the timer that ends it
 
@@ -32,8 +34,8 @@ export function showPhrases(state) {
   showPart(state, "phrases", {
     names: ["id", "typed"],
     load: async ({ id }, signal) => {
-      const [texts, file] = [query(), imageOf(id)?.file];
-      const { predictions } = file && texts ? await ask(`${ROOT}classify?${texts}`, file, signal) : { predictions: [] };
+      const [texts, image] = [query(), imageOf(id)];
+      const { predictions } = image && texts ? await among(texts, image, signal) : { predictions: [] };
       return { texts, predictions };
     },
     show: ({ texts, predictions }) => {
@@ -51,14 +53,13 @@ export function showPhrases(state) {
     return typed.length ? new URLSearchParams({ labels: typed, prompt: template(), attention: "false" }).toString() : "";
   }
 
-  async function name(image) {
-    const [texts, prompt] = [image.texts, template()];
-    const later = () => (image.texts = undefined); // it is asked about again after the next change
-    if (texts !== query()) return later(); // others are typed now
-    const answer = texts && (await patient(() => ask(`${ROOT}classify?${texts}`, image.file)).catch(() => undefined));
-    if (image.texts !== texts) return;
+  async function name(image, begun) {
+    if (begun !== round) return; // others were typed meanwhile
+    const { texts, prompt, asked } = begun;
+    const answer = texts && (await patient(() => among(texts, image)).catch(() => undefined));
+    if (begun !== round) return;
     image.typed = answer ? { prompt, ...answer } : undefined;
-    if (texts && !answer) later();
+    if (!answer) asked.delete(image); // it is asked about again after the next change
     state.say("named");
   }
 
@@ -69,9 +70,11 @@ export function showPhrases(state) {
     if (!all) return;
     const texts = query();
     document.body.classList.toggle("typed", texts !== "");
-    for (const image of images().filter((one) => (one.texts ?? "") !== texts)) {
-      image.texts = texts;
-      asking(() => name(image));
+    if (texts !== round.texts) round = { texts, prompt: template(), asked: new Set() };
+    const begun = round;
+    for (const image of images().filter((one) => !begun.asked.has(one) && (texts || one.typed))) {
+      begun.asked.add(image);
+      asking(() => name(image, begun));
     }
   }, ["tab", "typed", "added"]);
 }
